@@ -53,7 +53,7 @@ def tinyshakespeare(bench: Bench) -> Row:
     """The loss over the whole validation text: windows side by side, as nanoGPT's, and overlapping."""
     rows = []
     for seed in range(bench.seeds):
-        _, row = train(bench, "language_model", CHARACTERS, ["--data", bench.tinyshakespeare()], seed)
+        _, row = train(bench, "language-model", CHARACTERS, ["--data", bench.tinyshakespeare()], seed)
         scores = row.pop("scores")
         rows.append(_told(row | {"loss": scores["loss_side_by_side"], "loss_overlapping": scores["loss"]}))
     print(

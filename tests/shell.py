@@ -66,6 +66,6 @@ def settings(*given: str) -> list[str]:
 
 def quick_train(out: Path, data: Sequence[object] = (), *more: object, setting: Sequence[str] = ()) -> Done:
     """A quick run from made-up letters xa to xb."""
-    task = ("train", "translation", "--from", "xa", "--to", "xb", "--out", out)
+    task = ("train", "translation", "--source", "xa", "--target", "xb", "--out", out)
     files = ("--data", *data) if data else ()
     return heedful(*task, *files, *settings(*SIZE, *setting), *more)

@@ -1,4 +1,4 @@
-"""The shell: its help, its codes, one line for a mistake, and output that nothing breaks."""
+"""The command line: help, exit codes, one-line errors, and output on any terminal."""
 
 from __future__ import annotations
 
@@ -7,23 +7,31 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
-from heedful import __version__
+from heedful import __version__, build
+from heedful.cli.app import app
+from heedful.cli.train import TASKS as TRAIN_COMMANDS
+from heedful.families import presets
 from heedful.tasks.bundle import BundleError
 from shell import Done, heedful
 
-TASKS = ["translation", "text-to-text", "language_model", "classification", "masked", "images", "forecasting"]
+TASKS = [
+    *("translation", "text-to-text", "language-model", "classification", "question-answering", "tagging"),
+    *("masked-lm", "images", "forecasting"),
+]
 VERBS = [
     *("demo", "train", *(f"train {task}" for task in TASKS), "predict", "look", "evaluate", "report", "import"),
     *("export", "tour", "doctor"),
 ]
 
 
-def process(*words: object, **environment: str) -> subprocess.CompletedProcess[bytes]:
+def process(*command_line: object, **environment: str) -> subprocess.CompletedProcess[bytes]:
     """The shell as a person starts it."""
-    command = [sys.executable, "-m", "heedful", *map(str, words)]
+    command = [sys.executable, "-m", "heedful", *map(str, command_line)]
     return subprocess.run(command, capture_output=True, env=os.environ | environment, check=False)
 
 
@@ -31,14 +39,14 @@ def test_the_version_is_printed() -> None:
     assert heedful("--version") == Done(0, f"heedful {__version__}\n".encode(), "")
 
 
-def test_without_words_the_help_is_shown() -> None:
+def test_without_arguments_the_help_is_shown() -> None:
     done = heedful()
     for verb in VERBS:
         assert verb.split()[0] in done.out + done.err
 
 
 @pytest.mark.parametrize("verb", ["", *VERBS])
-def test_every_verb_explains_itself_with_an_example_in_eighty_columns(verb: str) -> None:
+def test_every_command_has_help_with_an_example_in_eighty_columns(verb: str) -> None:
     done = heedful(*verb.split(), "--help")
     assert done.code == 0
     assert f"Example: heedful {verb}" in " ".join(done.out.split())
@@ -55,24 +63,66 @@ def test_flags_are_shown_without_a_value(verb: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "command_line",
     [["dmo"], ["demo", "--language", "fr"], ["demo", "--nothing"], ["predict"], ["train", "cooking"], ["report"]],
 )
-def test_wrong_use_exits_with_two(words: list[str]) -> None:
-    done = heedful(*words)
+def test_wrong_use_exits_with_two(command_line: list[str]) -> None:
+    done = heedful(*command_line)
     assert done.code == 2
     assert "Traceback" not in done.err
 
 
-def test_a_mistyped_verb_is_set_right() -> None:
+def test_a_mistyped_command_is_corrected() -> None:
     assert "Did you mean 'predict'?" in heedful("predit").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("train translation --data a.tsv --from ko", "the option --from is now --source"),
+        ("train translation --data a.tsv --to=en", "the option --to is now --target"),
+        ("train classification --data a.tsv --from model", "the option --from is now --init-from"),
+        ("train language_model --data a.txt", "the task language_model is now language-model"),
+        ("train masked --data a.txt", "the task masked is now masked-lm"),
+        ("import folder --out model --task masked", "the task masked is now masked-lm"),
+        ("look model text --lang ko", "the option --lang is now --language"),
+    ],
+)
+def test_an_old_name_is_one_line_with_the_new_name(arguments: str, message: str) -> None:
+    done = heedful(*arguments.split())
+    assert (done.code, done.err) == (2, f"error: {message}\n")
+
+
+def test_an_old_task_name_in_a_config_is_one_line_with_the_new_name(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text("task: masked\n")
+    done = heedful("train", "masked-lm", "--config", tmp_path / "run.yaml", "--out", tmp_path / "run")
+    assert done.code == 2
+    assert done.err.endswith("the task masked is now masked-lm\n")
+    assert len(done.err.splitlines()) == 1
+
+
+def test_an_option_has_the_same_help_in_all_commands() -> None:
+    group: Any = get_command(app)
+    commands = [*group.commands.values(), *group.commands["train"].commands.values()]
+    for option in ("--device", "--precision", "--seed", "--language", "--set", "--init-from", "--columns"):
+        helps = {param.help for command in commands for param in command.params if option in param.opts}
+        starts = {text.partition(".")[0] for text in helps} if option in ("--columns", "--language") else helps
+        assert len(starts) == (2 if option == "--language" else 1), (option, starts)  # tour has pictures, not a page
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_has_models_of_three_sizes(task: str) -> None:
+    sizes = [build(preset) for preset in TRAIN_COMMANDS[task]["sizes"][:2]]
+    tiny, small = (sum(parameter.numel() for parameter in module.parameters()) for module in sizes)
+    assert tiny < small
+    assert TRAIN_COMMANDS[task]["sizes"][2] in presets()
 
 
 def test_the_tour_counts_the_parts_and_writes_the_pictures(tmp_path: Path) -> None:
     done = heedful("tour", "--out", tmp_path / "new" / "folder")
     assert done.code == 0, done.err
-    for words in ("63,082,496", "12,598,272", "67% of an encoder layer", "50% of a decoder layer", "57% of"):
-        assert words in done.out
+    for command_line in ("63,082,496", "12,598,272", "67% of an encoder layer", "50% of a decoder layer", "57% of"):
+        assert command_line in done.out
     for name in ("positional-map", "positional-waves", "encoder-attention"):
         for suffix in (".png", ".svg"):
             assert (tmp_path / "new" / "folder" / f"{name}{suffix}").stat().st_size > 1000
@@ -91,13 +141,13 @@ def test_a_failure_is_one_line_and_a_traceback_only_on_request(tmp_path: Path) -
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith(f"error: {tmp_path / 'nowhere'} is not a folder; ")
     assert len(done.err.splitlines()) == 1
-    for words in (["--debug", "predict", tmp_path, "a"], ["predict", tmp_path, "a", "--debug"]):
+    for command_line in (["--debug", "predict", tmp_path, "a"], ["predict", tmp_path, "a", "--debug"]):
         with pytest.raises(BundleError):  # comes out of main, and Python shows it
-            heedful(*words)
+            heedful(*command_line)
     assert heedful("predict", tmp_path / "nowhere", "--", "--debug").code == 1  # a text, behind --
 
 
-def test_what_the_system_refuses_is_one_line_with_the_file(tmp_path: Path) -> None:
+def test_a_system_error_is_one_line_with_the_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = heedful("tour", "--out", tmp_path / "file")
     assert done.code == 1
@@ -111,7 +161,7 @@ def test_an_error_about_odd_text_stays_one_line_and_moves_no_cursor(tmp_path: Pa
     assert "[red]a b�[2J[/]" in done.err
 
 
-def test_a_stream_that_knows_no_korean_is_no_traceback(tmp_path: Path) -> None:
+def test_an_ascii_terminal_gets_escaped_text(tmp_path: Path) -> None:
     done = heedful("predict", tmp_path / "없다", "x", encoding="ascii")
     assert done.code == 1
     assert r"\uc5c6\ub2e4 is not a folder" in done.err

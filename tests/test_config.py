@@ -30,7 +30,7 @@ def test_the_dict_of_a_config_names_its_family_and_is_plain() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "words"),
+    ("values", "expected"),
     [
         ({"d_modle": 64}, ["d_modle", "did you mean 'd_model'"]),
         ({"d_model": "64"}, ["original.d_model", "whole number", "'64'"]),
@@ -50,10 +50,10 @@ def test_the_dict_of_a_config_names_its_family_and_is_plain() -> None:
         ({"max_length": None}, ["max_length", "whole number"]),
     ],
 )
-def test_a_wrong_value_is_refused_in_words(values: dict[str, Any], words: list[str]) -> None:
+def test_a_wrong_value_is_refused_in_words(values: dict[str, Any], expected: list[str]) -> None:
     with pytest.raises(ConfigError) as caught:
         config_of({"family": "original", **values})
-    for word in words:
+    for word in expected:
         assert word in str(caught.value)
 
 
@@ -68,7 +68,7 @@ def test_python_construction_is_checked_like_a_file() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "words"),
+    ("spec", "expected"),
     [
         ("bse", "did you mean 'base'"),
         ({"family": "orignal"}, "did you mean 'original'"),
@@ -76,13 +76,13 @@ def test_python_construction_is_checked_like_a_file() -> None:
         ({"family": "recurrent", "n_heads": 8}, "unknown key 'n_heads'"),
     ],
 )
-def test_what_names_no_model_is_refused(spec: Any, words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
+def test_what_names_no_model_is_refused(spec: Any, expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected):
         build(spec)
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "words"),
+    ("name", "text", "expected"),
     [
         ("a.json", '{"family": "original", "family": "recurrent"}', "twice"),
         ("a.yaml", "d_model: 64\nd_model: 128\n", "twice"),
@@ -93,10 +93,10 @@ def test_what_names_no_model_is_refused(spec: Any, words: str) -> None:
         ("a.toml", "", ".json, .yaml or .yml"),
     ],
 )
-def test_a_broken_file_is_named(tmp_path: Path, name: str, text: str, words: str) -> None:
+def test_a_broken_file_is_named(tmp_path: Path, name: str, text: str, expected: str) -> None:
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises(ConfigError, match=expected):
         read_mapping(path)
 
 

@@ -9,7 +9,10 @@ import sys
 
 import pytest
 
-TASKS = ["translation", "text-to-text", "language_model", "classification", "masked", "images", "forecasting"]
+TASKS = [
+    *("translation", "text-to-text", "language-model", "classification", "question-answering", "tagging"),
+    *("masked-lm", "images", "forecasting"),
+]
 COMMANDS = ["demo", "train", "predict", "look", "serve", "evaluate", "import", "export", "report", "tour", "doctor"]
 
 PROGRAM = """
@@ -57,7 +60,7 @@ def test_help_and_version_import_neither_torch_nor_numpy(arguments: list[str]) -
 
 
 @pytest.mark.parametrize(
-    ("typed", "offered"), [("heedful pre", "predict"), ("heedful train la", "language_model"), ("heedful lo", "look")]
+    ("typed", "offered"), [("heedful pre", "predict"), ("heedful train la", "language-model"), ("heedful lo", "look")]
 )
 def test_shell_completion_imports_neither_torch_nor_numpy(typed: str, offered: str) -> None:
     position = str(len(typed.split()) - 1)

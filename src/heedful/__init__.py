@@ -24,7 +24,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name, and torch with it, when it is first asked for: help and the version need neither."""
+    """Import a public name, and torch with it, at its first use: help and the version need neither."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_MODULES[name], __name__), name)

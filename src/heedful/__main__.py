@@ -1,4 +1,4 @@
-"""`python -m heedful`."""
+"""The entry point of `python -m heedful`, the same as the command."""
 
 from .cli import main
 

@@ -1,7 +1,7 @@
-"""Configurations: frozen, keyword-only dataclasses, strict on the way in and on the way out. No torch here.
+"""Configurations: frozen, keyword-only dataclasses with strict reading and writing. This module imports no torch.
 
-Every field is checked against its type when a config is made, from Python as from a file: a wrong key,
-a wrong type or an impossible pair is a ConfigError that says what was given and what is allowed.
+Every field is checked against its type when a config is created, in Python or from a file: an unknown key, a wrong
+type or an invalid combination is a ConfigError that says what was given and what is allowed.
 """
 
 import json
@@ -22,75 +22,76 @@ from .files import write_text
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The base of every config. A field may be a config itself; `title` is how messages call it."""
+    """The base of every config. A field may be a config itself; `title` is the config's name in messages."""
 
     title: ClassVar[str]
     renamed: ClassVar[Mapping[str, str]] = {}  # former names of fields, for messages
 
     def __new__(cls, **values: Any) -> Self:
-        """Before Python's own complaint about a keyword: ours, with the nearest name."""
-        _refuse_unknown_keys(cls, values)
+        """Check the keys here, before Python's TypeError, so that the error can suggest the nearest name."""
+        _check_keys(cls, values)
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
-        hints = _hints(type(self))  # type: ignore[arg-type]  # a class has the hash of classes, not that of its objects
+        hints = _hints(type(self))  # type: ignore[arg-type]  # mypy takes the class for an unhashable object
         for field in fields(self):
             value = _convert(getattr(self, field.name), hints[field.name], f"{self.title}.{field.name}")
             object.__setattr__(self, field.name, value)
         self.check()
 
     def check(self) -> None:
-        """Raise ConfigError for values that are each right and impossible together."""
+        """Raise ConfigError for values that are out of range or do not fit together."""
 
-    def require(self, holds: bool, message: str) -> None:
-        """For `check`: refuse with the title in front."""
-        if not holds:
+    def require(self, condition: bool, message: str) -> None:
+        """Raise ConfigError with this message if the condition does not hold."""
+        if not condition:
             raise ConfigError(f"{self.title}: {message}")
 
     def require_positive(self, *names: str) -> None:
-        """For `check`: these fields are at least 1, or None where that is allowed."""
+        """Require that these fields are at least 1 or None."""
         for name in names:
             value = getattr(self, name)
             self.require(value is None or value >= 1, f"{name} must be at least 1, not {value}")
 
     def require_share(self, *names: str) -> None:
-        """For `check`: these fields are from 0 to below 1."""
+        """Require that these fields are at least 0 and below 1."""
         for name in names:
             self.require(0 <= getattr(self, name) < 1, f"{name} must be from 0 to below 1, not {getattr(self, name)}")
 
     def require_divisible(self, name: str, by: str, hint: str = "change one") -> None:
-        """For `check`: one field is a multiple of another, which may be None."""
-        whole, part = getattr(self, name), getattr(self, by)
-        self.require(part is None or whole % part == 0, f"{name}={whole} is not divisible by {by}={part}; {hint}")
+        """Require that one field is a multiple of another, which may be None."""
+        number, divisor = getattr(self, name), getattr(self, by)
+        is_divisible = divisor is None or number % divisor == 0
+        self.require(is_divisible, f"{name}={number} is not divisible by {by}={divisor}; {hint}")
 
     def changed(self, **changes: Any) -> Self:
-        """The same config with some fields changed, checked again."""
-        _refuse_unknown_keys(type(self), changes)
+        """Return a copy with some fields changed, checked again."""
+        _check_keys(type(self), changes)
         return replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; a config within becomes a dict within."""
+        """Return the fields as a dict; a config in a field becomes a nested dict."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value.to_dict() if isinstance(value, Config) else value for name, value in values.items()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The config that `to_dict` wrote; missing keys take their defaults."""
+        """Return the config for a dict of `to_dict`; missing keys take their defaults."""
         for key in values:
             if not isinstance(key, str):
-                raise ConfigError(f"{cls.title}: a key is text, but {key!r} ({type(key).__name__}) was given")
+                raise ConfigError(f"{cls.title}: a key must be text, but {key!r} ({type(key).__name__}) was given")
         for field in fields(cls):
             if field.name not in values and field.default is MISSING and field.default_factory is MISSING:
                 raise ConfigError(f"{cls.title}: {field.name} is missing")
         return cls(**values)
 
     def save(self, path: str | Path) -> None:
-        """Write JSON or YAML, by the name's ending."""
+        """Write JSON or YAML, depending on the file name's ending."""
         write_mapping(path, self.to_dict())
 
 
 class FamilyConfig(Config):
-    """The base of every family's config. `family` is the tag by which a file says which one it holds."""
+    """The base of every family's config. `family` is the tag that identifies the family in files."""
 
     family: ClassVar[str]
 
@@ -98,36 +99,36 @@ class FamilyConfig(Config):
         cls.title = getattr(cls, "family", cls.__name__)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, the family's tag first."""
+        """Return the fields as a dict, the family's tag first."""
         return {"family": self.family, **super().to_dict()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The config that `to_dict` wrote; missing keys take their defaults."""
-        given = dict(values)
-        tag = given.pop("family", cls.family)
+        """Return the config for a dict of `to_dict`; missing keys take their defaults."""
+        remaining = dict(values)
+        tag = remaining.pop("family", cls.family)
         if tag != cls.family:
             raise ConfigError(f"this is a config of the family {tag!r}, not of {cls.family!r}")
-        return super().from_dict(given)
+        return super().from_dict(remaining)
 
 
-def _refuse_unknown_keys(cls: type[Config], given: Mapping[str, Any]) -> None:
-    known = [field.name for field in fields(cls)]
-    for key in given:
-        if key not in known and key in cls.renamed:
+def _check_keys(cls: type[Config], values: Mapping[str, Any]) -> None:
+    names = [field.name for field in fields(cls)]
+    for key in values:
+        if key not in names and key in cls.renamed:
             raise ConfigError(f"{cls.title}: {key!r} is now called {cls.renamed[key]!r}")
-        if key not in known:
-            raise ConfigError(f"{cls.title}: {unknown('key', key, known)}")
+        if key not in names:
+            raise ConfigError(f"{cls.title}: {unknown('key', key, names)}")
 
 
 @cache
 def _hints(kind: type) -> dict[str, Any]:
-    """What its fields may be; to find out takes longer than all checks."""
+    """Return the types of a class's fields; cached, since finding them takes longer than all checks."""
     return get_type_hints(kind)
 
 
 def _convert(value: Any, kind: Any, where: str) -> Any:
-    """The value as `kind`, or a ConfigError. The only changes made: int to float, list to tuple."""
+    """Return the value as `kind`, converting only int to float and list to tuple, or raise ConfigError."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         if value is None and NoneType in arguments:
@@ -157,30 +158,30 @@ def _convert(value: Any, kind: Any, where: str) -> Any:
     return value
 
 
-def _wrong_type(value: Any, wanted: str, where: str) -> ConfigError:
-    return ConfigError(f"{where} must be {wanted}, but {value!r} ({type(value).__name__}) was given")
+def _wrong_type(value: Any, expected: str, where: str) -> ConfigError:
+    return ConfigError(f"{where} must be {expected}, but {value!r} ({type(value).__name__}) was given")
 
 
 FILE_ENDINGS = (".json", ".yaml", ".yml")
 
 
 def read_mapping(path: str | Path) -> dict[str, Any]:
-    """A JSON or YAML file as a dict. A key given twice is an error, not the last one's win."""
+    """Read a JSON or YAML file as a dict; a repeated key is an error."""
     path = Path(path)
     read = _read_json if _ending(path) == ".json" else _read_yaml
     try:
         values = read(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from None
-    except (yaml.YAMLError, ValueError, KeyError, AttributeError, RecursionError) as error:  # whatever a parser says
+    except (yaml.YAMLError, ValueError, KeyError, AttributeError, RecursionError) as error:  # of the parsers
         raise ConfigError(f"{path}: {' '.join(str(error).split())}") from None
     if not isinstance(values, dict):
-        raise ConfigError(f"{path}: a config file holds keys and values, not {type(values).__name__}")
+        raise ConfigError(f"{path}: a config file must contain keys and values, not {type(values).__name__}")
     return values
 
 
 def write_mapping(path: str | Path, values: Mapping[str, Any]) -> None:
-    """A dict as JSON or YAML, by the name's ending; the file is whole or not there."""
+    """Write a dict as JSON or YAML, depending on the file name's ending, atomically."""
     path = Path(path)
     if _ending(path) == ".json":
         text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
@@ -190,15 +191,15 @@ def write_mapping(path: str | Path, values: Mapping[str, Any]) -> None:
 
 
 def assign(values: dict[str, Any], assignment: str) -> None:
-    """Put "training.steps=20000" into nested values; what stands behind the sign is read as YAML."""
+    """Apply an assignment such as "training.steps=20000" to nested values; the value is parsed as YAML."""
     path, sign, text = assignment.partition("=")
     *above, last = path.strip().split(".")
     if not sign or not all([*above, last]):
-        raise ConfigError(f"a setting looks like training.steps=20000, not {assignment!r}")
+        raise ConfigError(f"a setting must look like training.steps=20000, not {assignment!r}")
     for name in above:
         values = values.setdefault(name, {})
         if not isinstance(values, dict):
-            raise ConfigError(f"{assignment!r}: {name} is a single value and holds no {last}")
+            raise ConfigError(f"{assignment!r}: {name} is a single value and has no {last}")
     try:
         values[last] = _read_yaml(text)
     except (yaml.YAMLError, ValueError) as error:
@@ -208,36 +209,36 @@ def assign(values: dict[str, Any], assignment: str) -> None:
 def _ending(path: Path) -> str:
     ending = path.suffix.lower()
     if ending not in FILE_ENDINGS:
-        raise ConfigError(f"{path}: a config file ends in .json, .yaml or .yml, not {ending or 'nothing'!r}")
+        raise ConfigError(f"{path}: a config file must end in .json, .yaml or .yml, not {ending or 'nothing'!r}")
     return ending
 
 
 def _plain(value: Any) -> Any:
-    """YAML's safe form knows lists, not tuples."""
+    """Convert tuples to lists, since safe YAML has no tuples."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _once(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    found: dict[Any, Any] = {}
+def _unique(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    values: dict[Any, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in values:
             raise ConfigError(f"the key {key!r} is given twice")
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def _read_json(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_once)
+    return json.loads(text, object_pairs_hook=_unique)
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """Safe YAML that refuses a repeated key and reads 1e-4 as the number people mean."""
+    """A loader of safe YAML that refuses a repeated key and reads 1e-4 as a number."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         names = [key.value for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
-        _once([(name, None) for name in names if isinstance(name, str)])
+        _unique([(name, None) for name in names if isinstance(name, str)])
         return super().construct_mapping(node, deep=True)
 
 
@@ -248,4 +249,4 @@ _StrictLoader.add_implicit_resolver(
 
 
 def _read_yaml(text: str) -> Any:
-    return yaml.load(text, Loader=_StrictLoader)  # a SafeLoader: nothing but plain values can come out
+    return yaml.load(text, Loader=_StrictLoader)  # a SafeLoader, which creates plain values only

@@ -1,43 +1,47 @@
-"""One family of errors, for mistakes a person can put right.
+"""Exceptions for mistakes that a user can correct.
 
-A message says what was wrong, what was given, what is allowed, and the nearest name where there is one.
+A message says what was wrong, what was given, what is allowed, and suggests the nearest name if there is one.
 """
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+RENAMED_TASKS = {"language_model": "language-model", "masked": "masked-lm"}
+
 
 class HeedfulError(Exception):
-    """Anything Heedful refuses to do, said in words; the shell prints it without a traceback."""
+    """The base of all errors that Heedful raises on purpose; the shell prints them without a traceback."""
 
 
 class ConfigError(HeedfulError, ValueError):
-    """A configuration that cannot be built: an unknown key, a wrong type, an impossible pair."""
+    """An invalid configuration: an unknown key, a wrong type, or values that do not fit together."""
 
 
 class MissingDependencyError(HeedfulError, ImportError):
-    """Something that must be installed first; the message says how."""
+    """A package that must be installed first; the message says how."""
 
 
 class DataError(HeedfulError, ValueError):
-    """Input that cannot be used: which file, which line, what to do about it."""
+    """Input that cannot be used; the message names the file, the line and the remedy."""
 
 
 class GenerationError(HeedfulError, RuntimeError):
-    """A model that cannot generate, and why."""
+    """A model that cannot generate; the message has the reason."""
 
 
 class RecordingError(HeedfulError, RuntimeError):
-    """Attention that cannot be looked at, and why."""
+    """Attention that cannot be recorded; the message has the reason."""
 
 
 class PictureError(HeedfulError, ValueError):
-    """A picture that cannot be drawn from what was given."""
+    """A picture that cannot be drawn from the given data."""
 
 
-def unknown(what: str, given: object, allowed: Iterable[str]) -> str:
-    """A sentence for a name that is not one of those allowed."""
+def unknown(what: str, name: object, allowed: Iterable[str]) -> str:
+    """Return an error message for a name that is not allowed, with its new name or the nearest allowed one."""
     names = sorted(allowed)
-    near = get_close_matches(str(given), names, n=1, cutoff=0.6)
+    if (renamed := RENAMED_TASKS.get(str(name))) in names:
+        return f"the {what} {name} is now {renamed}"
+    near = get_close_matches(str(name), names, n=1, cutoff=0.6)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
-    return f"unknown {what} {given!r}{hint}; allowed: {', '.join(names)}"
+    return f"unknown {what} {name!r}{hint}; allowed: {', '.join(names)}"

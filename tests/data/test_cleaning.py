@@ -143,7 +143,7 @@ def test_the_wrong_direction_is_an_error_that_says_what_to_do() -> None:
     reading.columns = ("en", "ko")
     with pytest.raises(
         DataError,
-        match=r"a\.tsv: 6 of 10 pairs are the wrong way round for en to ko; swap --from and --to, .*--columns ko,en",
+        match=r"a\.tsv: 6 of 10 pairs are the wrong way round for en to ko; swap --source and .*--columns ko,en",
     ):
         list(clean(pairs_of(*texts), CleaningConfig(drop_duplicates=False), "en", "ko", reading))
     assert len(cleaned(*texts, check_script=False)[0]) == 7

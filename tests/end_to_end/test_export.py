@@ -38,7 +38,7 @@ def randomised(module: Any) -> Any:
 
 
 def bundle(folder: Path, *, joint: bool = True, model: Any = SMALL) -> Path:
-    """A translator of random weights."""
+    """Write the bundle of a translator with random weights."""
     source, target = (Tokenizer.train(texts * 2, vocab_size=size) for texts, size in ((TEXTS, 320), (TEXTS[2:], 290)))
     tokenizers = Tokenizers(source, source if joint else target)
     sizes = {"vocab_size": tokenizers.sizes[0], "tied": "all" if joint else "output"}
@@ -54,7 +54,7 @@ def test_both_engines_translate_the_same_from_the_pieces_of_the_tokeniser(joint:
     done = heedful("export", model, "--to", "ctranslate2", "--out", out)
     assert (done.code, done.err) == (0, "")
     assert f"wrote {out}" in done.out
-    assert "12 of 12 answers are the same (beam 1 and 4)" in done.out
+    assert "12 of 12 answers are equal (beam 1 and 4)" in done.out
     names = {"shared_vocabulary.json"} if joint else {"source_vocabulary.json", "target_vocabulary.json"}
     names |= {"tokenizer.json"} if joint else {"tokenizer.json", "target_tokenizer.json"}
     assert {path.name for path in out.iterdir()} == {"model.bin", "config.json"} | names
@@ -70,17 +70,17 @@ def test_both_engines_translate_the_same_from_the_pieces_of_the_tokeniser(joint:
     )
     decoder = FastTokenizer.from_file(str(out / ("tokenizer.json" if joint else "target_tokenizer.json")))
     written = [[decoder.token_to_id(token) for token in answer.hypotheses[0]] for answer in answers]
-    ours = translator.predict(TEXTS, beam=1, max_new_tokens=20)
-    assert [translator.target_tokenizer.decode(ids) for ids in written] == ours
+    exported = translator.predict(TEXTS, beam=1, max_new_tokens=20)
+    assert [translator.target_tokenizer.decode(ids) for ids in written] == exported
 
 
 def test_a_quantised_model_is_smaller_and_says_how_far_off_it_is(tmp_path: Path) -> None:
     model = bundle(tmp_path / "model", model=SMALL.changed(d_model=64, max_length=64))
-    for name, words in (("full", ()), ("int8", ("--quantization", "int8"))):
-        done = heedful("export", model, "--to", "ctranslate2", "--out", tmp_path / name, *words)
+    for name, flags in (("full", ()), ("int8", ("--quantization", "int8"))):
+        done = heedful("export", model, "--to", "ctranslate2", "--out", tmp_path / name, *flags)
         assert done.code == 0, done.err
-    assert "checked in float32" in done.out
-    assert "checked in int8" in done.out
+    assert "verified in float32" in done.out
+    assert "verified in int8" in done.out
     full, small = ((tmp_path / name / "model.bin").stat().st_size for name in ("full", "int8"))
     assert small < full / 2
     assert read_binary(tmp_path / "int8" / "model.bin").variables["decoder/projection/weight"].dtype == torch.int8

@@ -34,8 +34,8 @@ def blocks(page: str, language: str) -> list[str]:
 
 def table(page: str, heading: str) -> list[list[str]]:
     """The rows of the table that has this as its first line."""
-    _, found = page.split(heading + "\n", 1)
-    rows = found.partition("\n\n")[0].splitlines()[1:]
+    _, section = page.split(heading + "\n", 1)
+    rows = section.partition("\n\n")[0].splitlines()[1:]
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
 
 
@@ -60,18 +60,18 @@ def test_the_family_shown_is_as_short_as_the_page_says() -> None:
 
 
 def test_the_opt_with_norms_after_is_refused_in_the_words_shown() -> None:
-    shown = ADDING.split("```\nopt: ", 1)[1].partition("\n")[0]
+    message = ADDING.split("```\nopt: ", 1)[1].partition("\n")[0]
     narrow: dict[str, Any] = {"hidden_size": 1024, "word_embed_proj_dim": 512}
-    with pytest.raises(ConfigError, match=re.escape(f"opt: {shown}") + "$"):
+    with pytest.raises(ConfigError, match=re.escape(f"opt: {message}") + "$"):
         read_opt(**narrow, do_layer_norm_before=False)
     with pytest.raises(ConfigError, match="hidden_size=1024 and word_embed_proj_dim=512 differ"):
         read_opt(**narrow)
 
 
-def read_opt(**given: Any) -> Any:
+def read_opt(**values: Any) -> Any:
     family = FAMILIES["opt"]
     assert family.published is not None
-    return family.published.read(given, family.config)
+    return family.published.read(values, family.config)
 
 
 def test_the_words_of_tables_and_settings_are_those_there_are() -> None:
@@ -92,14 +92,14 @@ def test_the_smallest_opt_is_as_large_as_the_published_one() -> None:
 @cache
 def tasks() -> dict[tuple[str, str], str]:
     """Of every family and class of transformers that is read: the task of what it becomes."""
-    found = {}
+    task_by_class = {}
     for tag, family in FAMILIES.items():
-        known = dict(reversed(family.published.architectures)) if family.published else {}  # the first of a name counts
-        for name, implied in known.items():
+        heads = dict(reversed(family.published.architectures)) if family.published else {}  # the first of a name counts
+        for name, implied in heads.items():
             config = family.config(**implied)
             with torch.device("meta"):
-                found[tag, name] = published_task(Imported(family.build(config), config, GenerationDefaults()))
-    return found
+                task_by_class[tag, name] = published_task(Imported(family.build(config), config, GenerationDefaults()))
+    return task_by_class
 
 
 def test_every_class_that_is_read_stands_beside_its_task() -> None:
@@ -109,7 +109,7 @@ def test_every_class_that_is_read_stands_beside_its_task() -> None:
         (family, name, task.strip("`"))
         for task, families, classes, _ in rows
         for family, name in tasks()
-        if family in families.split(", ") and any(fnmatchcase(name, shown) for shown in classes.split(", "))
+        if family in families.split(", ") and any(fnmatchcase(name, pattern) for pattern in classes.split(", "))
     }
     assert stated == {(*key, task) for key, task in tasks().items() if key[1] not in ("ViTModel", "DeiTModel")}
     assert {row[0].strip("`") for row in rows} == set(IMPORTED_TASKS)
@@ -117,9 +117,9 @@ def test_every_class_that_is_read_stands_beside_its_task() -> None:
 
 @pytest.mark.parametrize("name", ["README.md", "README.ko.md"])
 def test_a_readme_shows_what_the_page_shows(name: str) -> None:
-    shown = commands((ROOT / name).read_text(encoding="utf-8"), "bash")
-    known = commands(IMPORTING, "sh")
-    assert [words for words in shown if {"minilm", MINILM} & set(words)] == known[:3]
+    examples = commands((ROOT / name).read_text(encoding="utf-8"), "bash")
+    documented = commands(IMPORTING, "sh")
+    assert [command for command in examples if {"minilm", MINILM} & set(command)] == documented[:3]
 
 
 @pytest.fixture
@@ -128,9 +128,9 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     both = pair("bert hidden")
     write_checkpoint(MINILM, both.module, both.config)
-    words: Any = Tokenizer(models.WordLevel({"?": 0, "A": 1, "cat": 2}, unk_token="?"))
-    words.pre_tokenizer = pre_tokenizers.Whitespace()
-    words.save(f"{MINILM}/tokenizer.json")
+    tokenizer: Any = Tokenizer(models.WordLevel({"?": 0, "A": 1, "cat": 2}, unk_token="?"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.save(f"{MINILM}/tokenizer.json")
     pytest.importorskip("ctranslate2", reason="needs CTranslate2: pip install heedful[ctranslate2]")
     module = build(
         {"family": "original", "vocab_size": 6, "d_model": 8, "n_heads": 2, "d_ff": 8, "n_encoder_layers": 1}
@@ -146,8 +146,8 @@ def commands(page: str, language: str) -> list[list[str]]:
 
 @pytest.mark.usefixtures("folders")
 def test_the_commands_and_the_code_about_importing_run() -> None:
-    for program, *words in commands(IMPORTING, "sh"):
-        done = heedful(*words)
+    for program, *arguments in commands(IMPORTING, "sh"):
+        done = heedful(*arguments)
         assert (program, done.code) == ("heedful", 0), done.err
     for number, code in enumerate(blocks(IMPORTING, "python")):
         exec(compile(code.replace('"minilm"', f'"minilm-{number}"'), "import.md", "exec"), {})

@@ -68,11 +68,11 @@ def test_what_was_exported_comes_back_and_translates_the_same(joint: bool, tmp_p
     model, folder = exported(tmp_path, joint=joint)
     done = shell("import", folder, "--out", tmp_path / "again")
     assert (done.code, done.err) == (0, "")
-    assert "a model for text-to-text, of the family composed" in done.out
+    assert "a composed model for text-to-text" in done.out
     again: Any = heedful.load(tmp_path / "again")
     assert again.settings.joint == joint
-    for words in ({"beam": 1, "max_new_tokens": 15}, {"beam": 4, "max_new_tokens": 15}):
-        assert again.predict(TEXTS, **words) == model.predict(TEXTS, **words)
+    for options in ({"beam": 1, "max_new_tokens": 15}, {"beam": 4, "max_new_tokens": 15}):
+        assert again.predict(TEXTS, **options) == model.predict(TEXTS, **options)
     assert len({*model.predict(TEXTS, max_new_tokens=15)}) > 2
     for text in TEXTS:
         assert again.inputs(text) == model.inputs(text)  # the end is there, and once
@@ -124,8 +124,8 @@ def test_a_list_of_tokens_is_read_as_words_or_characters(unit: Any, around: dict
     assert model.inputs(text) == [[*around.get("prefix", ()), *map(LETTERS.index, tokens), *around.get("suffix", ())]]
     engine = ctranslate2.Translator(str(folder))
     assert len({*model.predict([text], max_new_tokens=13)[0]}) > 1
-    (found,) = engine.translate_batch([tokens], beam_size=1, max_decoding_length=13)
-    assert model.predict([text], max_new_tokens=13) == [space.join(found.hypotheses[0])]
+    (result,) = engine.translate_batch([tokens], beam_size=1, max_decoding_length=13)
+    assert model.predict([text], max_new_tokens=13) == [space.join(result.hypotheses[0])]
     assert LETTERS.index("<unk>") in model.inputs(space.join(["c", "z"]))[0]
 
 
@@ -155,22 +155,22 @@ def test_a_language_model_goes_on(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     model = Model(module.eval(), Vocabularies(LETTERS, LETTERS), GenerationDefaults(start=1, end=(2,)))
     write_folder(model, tmp_path / "theirs")
-    ours = import_model(tmp_path / "theirs", tmp_path / "ours", unit="characters")
-    assert ours.task == "language_model"
+    imported = import_model(tmp_path / "theirs", tmp_path / "ours", unit="characters")
+    assert imported.task == "language-model"
     engine = ctranslate2.Generator(str(tmp_path / "theirs"))
-    (found,) = engine.generate_batch([["c", "a", "b"]], max_length=9, include_prompt_in_result=False)
-    assert ours.predict(["cab"], max_new_tokens=9) == ["".join(found.sequences[0])]
+    (result,) = engine.generate_batch([["c", "a", "b"]], max_length=9, include_prompt_in_result=False)
+    assert imported.predict(["cab"], max_new_tokens=9) == ["".join(result.sequences[0])]
 
 
 def test_what_cannot_be_imported_is_refused_in_one_line(tmp_path: Path) -> None:
     folder = listed(tmp_path / "theirs")
-    for words, code, why in (
-        (("--task", "language_model"), 2, "is a model for text-to-text, and not for language_model"),
+    for options, code, reason in (
+        (("--task", "language-model"), 2, "is a model for text-to-text, and not for language-model"),
         (("--task", "embedding"), 2, "is a model for text-to-text, and not for embedding"),
     ):
-        done = shell("import", folder, "--unit", "words", "--out", tmp_path / "ours", *words)
+        done = shell("import", folder, "--unit", "words", "--out", tmp_path / "ours", *options)
         assert (done.code, done.out, done.err.count("\n")) == (code, "", 1)
-        assert why in done.err
+        assert reason in done.err
     (folder / "shared_vocabulary.json").unlink()
     done = shell("import", folder, "--unit", "words", "--out", tmp_path / "ours")
     assert (done.code, "lacks a vocabulary" in done.err) == (1, True)

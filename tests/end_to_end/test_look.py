@@ -33,7 +33,7 @@ def translator(config: dict[str, Any]) -> Translator:
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of models."""
+    """Write a folder of models, one for each kind of input."""
     folder = tmp_path_factory.mktemp("models")
     torch.manual_seed(0)
     small = {"preset": "tiny", "d_model": 16, "d_ff": 16, "n_encoder_layers": 2, "n_decoder_layers": 2}
@@ -50,14 +50,14 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_page_and_the_same_as_data_and_as_a_picture(hangul_font: str, models: Path, tmp_path: Path) -> None:
     page, data, picture = tmp_path / "new" / "page.html", tmp_path / "look.json", tmp_path / "map.png"
-    words = ("--beam", 3, "--lang", "ko", "--json", data, "--png", picture, "--layer", 0, "--head", 1)
-    done = shell("look", models / "translator", TEXT, "--out", page, *words)
+    arguments = ("--beam", 3, "--language", "ko", "--json", data, "--png", picture, "--layer", 0, "--head", 1)
+    done = shell("look", models / "translator", TEXT, "--out", page, *arguments)
     assert done.code == 0, done.err
-    said = done.out.splitlines()
+    message = done.out.splitlines()
     document = json.loads(data.read_text(encoding="utf-8"))
-    assert [line.split(" (")[0] for line in said[:3]] == [f"wrote {path}" for path in (picture, data, page)]
-    assert all(line.endswith((" kB)", " MB)")) for line in said[:3])
-    assert "\n".join(said[3:]) == document["answer"]
+    assert [line.split(" (")[0] for line in message[:3]] == [f"wrote {path}" for path in (picture, data, page)]
+    assert all(line.endswith((" kB)", " MB)")) for line in message[:3])
+    assert "\n".join(message[3:]) == document["answer"]
 
     model = heedful.load(models / "translator", "translation")
     assert document["answer"] == model.predict([TEXT], beam=3)[0]
@@ -95,45 +95,51 @@ def test_images_and_series_are_files(models: Path, tmp_path: Path) -> None:
     table.write_text("\n".join(["open,close", *(f"{n},{n + 0.5}" for n in range(40))]), encoding="utf-8")
     assert shell("look", models / "images", "--image", image, "--json", out).code == 0
     assert json.loads(out.read_text(encoding="utf-8"))["image"]["rows"] == 2
-    words = ("--series-name", "AAPL", "--column", "close")
-    assert shell("look", models / "series", "--series", table, *words, "--json", out).code == 0
+    arguments = ("--series-name", "AAPL", "--column", "close")
+    assert shell("look", models / "series", "--series", table, *arguments, "--json", out).code == 0
     assert json.loads(out.read_text(encoding="utf-8"))["series"]["context"][-1] == 39.5
 
 
 @pytest.mark.parametrize(
-    ("model", "words", "code", "said"),
+    ("model", "arguments", "code", "message"),
     [
         ("nothing", [TEXT], 1, "nothing is not a folder"),
         (".", [TEXT], 1, "holds no trained model"),
         ("plain", [TEXT], 1, "this recurrent model has no attention"),
-        ("translator", [], 2, "needs something to read: give TEXT"),
+        ("translator", [], 2, "needs an input: give TEXT"),
         ("translator", [""], 1, "the text is empty"),
         ("translator", ["책 " * 900], 1, "tokens"),
-        ("translator", ["--image", "a.png"], 2, "a model for translation reads TEXT, not --image"),
-        ("translator", [TEXT, "--out", "."], 1, "a folder; name the file to write"),
+        ("translator", ["--image", "a.png"], 2, "a model for translation takes TEXT, not --image"),
+        ("translator", [TEXT, "--out", "."], 1, "a folder; name a file"),
         ("translator", [TEXT, "--json", "/dev/null/a.json"], 1, "/dev/null"),
-        ("translator", [TEXT, "--layer", "1"], 2, "--layer and --head choose what --png draws"),
-        ("translator", [TEXT, "--layers", "a"], 2, "--layers are numbers from 0"),
+        ("translator", [TEXT, "--layer", "1"], 2, "--layer and --head are for --png"),
+        ("translator", [TEXT, "--layers", "a"], 2, "--layers must be numbers from 0"),
         ("translator", [TEXT, "--layers", "5"], 1, "there is no layer 5"),
         ("translator", [TEXT, "--png", "a.png", "--layer", "5"], 1, "there is no layer 5 to draw; there are 0, 1"),
         ("translator", [TEXT, "--png", "a.png", "--head", "9"], 1, "layer 1 has heads 0 to 3, not 9"),
         ("translator", [TEXT, "--png", "a.gif"], 1, "a picture is written as .png or .svg"),
-        ("translator", [TEXT, "--column", "close"], 2, "--column choose what is shown of a --series"),
-        ("translator", [TEXT, "--device", "foo"], 2, "--device is auto, cpu, cuda"),
+        ("translator", [TEXT, "--column", "close"], 2, "--column are for --series"),
+        ("translator", [TEXT, "--device", "foo"], 2, "cannot be used here"),
         ("translator", [TEXT, "--target", "I", "--beam", "3"], 2, "a given target excludes searching"),
         ("translator", [TEXT, "--target", "I", "--max-new-tokens", "3"], 2, "leave out --max-new-tokens"),
-        ("images", ["a cat"], 2, "a model for images reads --image, not TEXT"),
+        ("images", ["a cat"], 2, "a model for images takes --image, not TEXT"),
         ("images", ["--image", "none.png"], 1, "none.png: there is no such file"),
         ("series", ["--series", "none.csv"], 1, "none.csv: there is no such file"),
         ("images", ["--image", "none.png", "--beam", "3"], 1, "none.png"),
     ],
 )
 def test_a_mistake_is_one_line(
-    model: str, words: list[str], code: int, said: str, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: str,
+    arguments: list[str],
+    code: int,
+    message: str,
+    models: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = shell("look", models / model, *words)
+    done = shell("look", models / model, *arguments)
     assert (done.code, done.out) == (code, "")
-    assert said in done.err
+    assert message in done.err
     assert len(done.err.splitlines()) == 1
     assert not list(tmp_path.glob("*.html"))

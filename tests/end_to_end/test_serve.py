@@ -41,12 +41,12 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def ask(port: int, path: str, body: Any = None) -> tuple[int, bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ENOUGH)
-    given = None if body is None else json.dumps(body)
-    connection.request("POST" if given else "GET", path, given, {"Content-Type": "application/json"})
+    payload = None if body is None else json.dumps(body)
+    connection.request("POST" if payload else "GET", path, payload, {"Content-Type": "application/json"})
     answer = connection.getresponse()
-    found = answer.status, answer.read()
+    response = answer.status, answer.read()
     connection.close()
-    return found
+    return response
 
 
 def test_a_request_in_flight_is_answered_before_the_end(model: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_request_in_flight_is_answered_before_the_end(model: Path) -> None:
     ) as process:
         try:
             assert process.stdout is not None
-            assert process.stdout.readline() == "mine: language_model\n"
+            assert process.stdout.readline() == "mine: language-model\n"
             listening = re.fullmatch(r"listening at http://127\.0\.0\.1:(\d+); .*\n", process.stdout.readline())
             assert listening
             port = int(listening[1])
@@ -76,8 +76,12 @@ def test_a_request_in_flight_is_answered_before_the_end(model: Path) -> None:
             assert status == 200, body
             assert len(json.loads(body)["outputs"]) == 16
             assert process.stderr is not None
-            told = [json.loads(line) for line in process.stderr.read().splitlines()]
-            assert (told[-1]["path"], told[-1]["status"], told[-1]["model"]) == ("/v1/predict/mine", 200, "mine")
+            entries = [json.loads(line) for line in process.stderr.read().splitlines()]
+            assert (entries[-1]["path"], entries[-1]["status"], entries[-1]["model"]) == (
+                "/v1/predict/mine",
+                200,
+                "mine",
+            )
         finally:
             process.kill()
 
@@ -89,23 +93,23 @@ def test_every_mistake_is_one_line(model: Path, tmp_path: Path, monkeypatch: pyt
         port = taken.getsockname()[1]
         mistakes: list[tuple[tuple[object, ...], str]] = [
             ((model, "--port", port), f"cannot listen at 127.0.0.1, port {port}: the port is in use"),
-            ((model, "--port", 0, "--host", "192.0.2.1"), "this machine has no such address"),
-            ((model, "--port", 99999), "port goes from 0"),
+            ((model, "--port", 0, "--host", "192.0.2.1"), "this machine does not have this address"),
+            ((model, "--port", 99999), "port must be from 0"),
             ((tmp_path / "nothing", "--port", 0), "is not a folder"),
             ((tmp_path, "--port", 0), str(tmp_path)),
             ((model, model, "--port", 0), "two models have the name 'writer'"),
-            ((f"a b={model}", "--port", 0), "cannot be a model's name"),
-            ((model, "--api-key-file", tmp_path / "empty"), "there is no key in it"),
-            ((model, "--api-key-file", tmp_path / "binary"), "keys are text, one a line"),
+            ((f"a b={model}", "--port", 0), "is not a valid model name"),
+            ((model, "--api-key-file", tmp_path / "empty"), "contains no API key"),
+            ((model, "--api-key-file", tmp_path / "binary"), "not a text file"),
             ((model, "--api-key-file", tmp_path / "none"), "No such file"),
-            ((model, "--trusted-proxy", "somewhere"), "a trusted proxy is an address"),
+            ((model, "--trusted-proxy", "somewhere"), "a trusted proxy must be an address"),
             ((model, "--max-body", 0), "max_body must be at least 1"),
         ]
-        for words, why in mistakes:
-            done = shell("serve", *words)
+        for arguments, reason in mistakes:
+            done = shell("serve", *arguments)
             assert (done.code > 0, done.out, done.err.count("\n")) == (True, "", 1), done
             assert done.err.startswith("error: ")
-            assert why in done.err
+            assert reason in done.err
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     done = shell("serve", model)
     assert done.err == "error: serving needs uvicorn, which is not installed: pip install 'heedful[serve]'\n"

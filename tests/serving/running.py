@@ -1,4 +1,4 @@
-"""A real server on a free port of the loopback, in a thread of this process, and what it is tested with."""
+"""A real server on a free loopback port, in a thread of this process, with a client and other test helpers."""
 
 from __future__ import annotations
 
@@ -21,15 +21,13 @@ from heedful.serving.server import Server, address, listen
 from heedful.serving.settings import Settings
 from heedful.serving.state import ServerState, cancel_on_disconnect
 
-ENOUGH = 30  # seconds; more means that it hangs
+ENOUGH = 30  # seconds; beyond this, something hangs
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back."""
-
     status: int
-    headers: dict[str, str]  # their names in small letters
+    headers: dict[str, str]  # by lower-case name
     body: bytes
 
     @property
@@ -39,7 +37,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Running:
-    """Answers at `url` until it is stopped."""
+    """A server that runs at `url` until it is stopped."""
 
     url: str
     app: FastAPI
@@ -52,20 +50,21 @@ class Running:
         return int(self.url.rpartition(":")[2])
 
     def ask(self, path: str, body: Any = None, method: str | None = None, **headers: str) -> Answer:
-        """One request over a connection of its own; a body that is not bytes is sent as JSON."""
+        """Send a request over a new connection; a body that is not bytes is sent as JSON."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=ENOUGH)
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        fields = {name.replace("_", "-"): value for name, value in headers.items()}
         if body is not None and not isinstance(body, bytes):
-            body, named = json.dumps(body).encode(), {"Content-Type": "application/json", **named}
+            body, fields = json.dumps(body).encode(), {"Content-Type": "application/json", **fields}
         try:
-            connection.request(method or ("GET" if body is None else "POST"), path, body, named)
-            found = connection.getresponse()
-            return Answer(found.status, {name.lower(): value for name, value in found.getheaders()}, found.read())
+            connection.request(method or ("GET" if body is None else "POST"), path, body, fields)
+            response = connection.getresponse()
+            headers = {name.lower(): value for name, value in response.getheaders()}
+            return Answer(response.status, headers, response.read())
         finally:
             connection.close()
 
     def connect(self) -> socket.socket:
-        """A bare connection, for what no client would send."""
+        """Open a socket, to send what no HTTP client would send."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=ENOUGH)
 
     def stop(self) -> None:
@@ -76,20 +75,20 @@ class Running:
 
 
 def start(models: Models, settings: Settings) -> Running:
-    """The port of the settings should be 0."""
-    listening = listen(settings)
-    url = address(listening)
+    """Start a server; the port of the settings should be 0."""
+    listener = listen(settings)
+    url = address(listener)
     app = create_app(models, settings)
     server = Server(app)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     assert server.ready.wait(ENOUGH)
     return Running(url, app, app.state.server, server, thread)
 
 
 @dataclass(frozen=True)
-class Held:
-    """A route that answers when it is told to, as a model does that has much to do."""
+class BlockingRoute:
+    """A route that waits until it is released, like a busy model."""
 
     entered: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     released: Future[None] = field(default_factory=Future)
@@ -101,25 +100,25 @@ class Held:
     async def _work(self) -> dict[str, str]:
         self.entered.release()
         await asyncio.shield(asyncio.wrap_future(self.released))
-        return {"held": "no more"}
+        return {"blocked": "no more"}
 
     def wait(self) -> None:
-        """Until a request is inside."""
+        """Wait until a request has reached the route."""
         assert self.entered.acquire(timeout=ENOUGH)
 
     def release(self) -> None:
         self.released.set_result(None)
 
 
-def hold(running: Running, path: str = "/hold") -> Held:
-    """Such a route on a server that runs."""
-    held = Held()
-    running.app.add_api_route(path, held.route, methods=["POST"])
-    return held
+def add_blocking_route(running: Running, path: str = "/hold") -> BlockingRoute:
+    """Add a blocking route to a running server."""
+    route = BlockingRoute()
+    running.app.add_api_route(path, route.route, methods=["POST"])
+    return route
 
 
 class Lines(logging.Handler):
-    """The lines of the server's log, each when it is written."""
+    """A queue of the lines of the server's log."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,22 +132,22 @@ class Lines(logging.Handler):
 
 
 def received(connection: socket.socket) -> bytes:
-    """All until the server closes."""
+    """Read until the server closes the connection."""
     parts = []
     while part := connection.recv(65536):
         parts.append(part)
     return b"".join(parts)
 
 
-def later(function: Any, *given: Any, **named: Any) -> Future[Any]:
-    """What a function gives in a thread of its own."""
-    found: Future[Any] = Future()
+def in_thread(function: Any, *arguments: Any, **options: Any) -> Future[Any]:
+    """Call a function in a new thread and return the future of its result."""
+    future: Future[Any] = Future()
 
     def run() -> None:
         try:
-            found.set_result(function(*given, **named))
+            future.set_result(function(*arguments, **options))
         except BaseException as error:
-            found.set_exception(error)
+            future.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
-    return found
+    return future

@@ -9,7 +9,7 @@ from http.client import HTTPConnection
 from select import select
 
 import pytest
-from running import ENOUGH, Lines, Running, hold, later, received
+from running import ENOUGH, Lines, Running, add_blocking_route, in_thread, received
 from starlette.types import Message, Scope
 
 from heedful.serving import admission
@@ -85,9 +85,9 @@ def _send_for_ever(connection: socket.socket) -> None:
     ],
 )
 def test_another_sites_name_that_leads_here_is_refused(host: str, status: int, server: Running) -> None:
-    found = server.ask("/languages", Host=host)
-    assert found.status == status
-    assert status == 200 or "--trusted-proxy" in found.json["error"]
+    response = server.ask("/languages", Host=host)
+    assert response.status == status
+    assert status == 200 or "--trusted-proxy" in response.json["error"]
 
 
 def test_behind_a_proxy_or_for_others_a_server_goes_by_any_name(serving: Serving) -> None:
@@ -95,20 +95,20 @@ def test_behind_a_proxy_or_for_others_a_server_goes_by_any_name(serving: Serving
     assert serving("feelings", host="0.0.0.0").ask("/languages", Host="a.example").status == 200
 
 
-def test_those_for_whom_there_is_no_room_are_told_at_once(serving: Serving) -> None:
+def test_requests_beyond_the_capacity_are_refused_at_once(serving: Serving) -> None:
     running = serving("feelings", max_concurrency=1)
-    held = hold(running)
+    route = add_blocking_route(running)
     early = running.connect()  # let in, but its body takes longer than that of another
     early.sendall(HEAD + b"Content-Length: 17\r\nExpect: 100-continue\r\n\r\n")
     assert early.recv(100).startswith(b"HTTP/1.1 100 ")
-    first = later(running.ask, "/hold", {})
-    held.wait()
+    first = in_thread(running.ask, "/hold", {})
+    route.wait()
     early.sendall(b'{"inputs": ["a"]}')
     assert early.recv(100).startswith(b"HTTP/1.1 503 ")
     early.close()
     refused = running.ask("/hold", {})
     assert (refused.status, refused.headers["retry-after"]) == (503, "1")
-    assert refused.json == {"error": "the server has too much to do; try again soon"}
+    assert refused.json == {"error": "the server is busy; try again soon"}
     refused = running.ask("/v1/predict/feelings", {"inputs": ["a"]})
     assert (refused.status, refused.headers["retry-after"]) == (503, "1")
     assert refused.json["error"]["type"] == "server_error"
@@ -117,25 +117,25 @@ def test_those_for_whom_there_is_no_room_are_told_at_once(serving: Serving) -> N
         assert connection.recv(100).startswith(b"HTTP/1.1 503 ")
     assert running.ask("/health").json == {"status": "ok"}
     assert b"heedful_running_requests 1.0\n" in running.ask("/metrics").body
-    held.release()
-    assert first.result(ENOUGH).json == {"held": "no more"}
+    route.release()
+    assert first.result(ENOUGH).json == {"blocked": "no more"}
     assert running.ask("/v1/predict/feelings", {"inputs": ["a"]}).status == 200
 
 
 def test_a_client_that_leaves_frees_its_place(serving: Serving, lines: Lines) -> None:
     running = serving("feelings", max_concurrency=1)
-    held = hold(running)
+    route = add_blocking_route(running)
     with running.connect() as connection:
         connection.sendall(b"POST /hold HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
-        held.wait()
+        route.wait()
     assert " POST /hold 499 " in lines.next()
     assert running.ask("/v1/predict/feelings", {"inputs": ["a"]}).status == 200
 
 
 def test_a_request_has_only_so_much_time(serving: Serving) -> None:
     running = serving("feelings", seconds=0.2)
-    hold(running)
-    hold(running, "/v1/hold")
+    add_blocking_route(running)
+    add_blocking_route(running, "/v1/hold")
     assert running.ask("/hold", {}).json == {"error": "the answer took too long; ask for less, or try again"}
     answer = running.ask("/v1/hold", {})
     assert (answer.status, answer.headers["retry-after"], answer.json["error"]["code"]) == (503, "1", "timeout")
@@ -152,9 +152,9 @@ def test_what_nobody_foresaw_is_told_to_the_log_alone(serving: Callable[..., Run
     assert (answer.status, b"secret" in answer.body, b"Traceback" in answer.body) == (500, False, False)
     name = answer.headers["x-request-id"]
     assert name in answer.json["error"]
-    told = lines.next()
-    assert told.startswith(f"internal error, request {name}\nTraceback")
-    assert "a secret" in told
+    line = lines.next()
+    assert line.startswith(f"internal error, request {name}\nTraceback")
+    assert "a secret" in line
     assert " GET /broken 500 " in lines.next()
 
 
@@ -181,13 +181,18 @@ def test_the_docs_list_every_route_and_load_nothing(server: Running) -> None:
     assert "POST /v1/predict/{model}" in page
     assert all(path in page for path in schema["paths"])
     assert "://" not in page
-    assert not [path for path, found in schema["paths"].items() for one in found.values() if "422" in one["responses"]]
+    assert not [
+        path
+        for path, response in schema["paths"].items()
+        for operation in response.values()
+        if "422" in operation["responses"]
+    ]
 
 
 def test_strangers_do_not_take_the_room_of_those_who_have_a_key(
     serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admission, "STRANGERS", 1)
+    monkeypatch.setattr(admission, "MAX_UNAUTHENTICATED", 1)
     running = serving("feelings", max_body=100, api_keys=("key",))
     with running.connect() as first, running.connect() as second:
         first.sendall(HEAD + b"Content-Length: 90\r\nExpect: 100-continue\r\n\r\n")
@@ -196,11 +201,11 @@ def test_strangers_do_not_take_the_room_of_those_who_have_a_key(
         second.sendall(HEAD + b"Content-Length: 90\r\n\r\n" + b" " * 80)
         (refused,) = select([first, second], [], [], ENOUGH)[0]  # whichever came later
         assert refused.recv(100).startswith(b"HTTP/1.1 503 ")
-        asked = running.ask("/v1/predict/feelings", {"inputs": ["a"]}, Authorization="Bearer key")
-        assert asked.status == 200
+        accepted = running.ask("/v1/predict/feelings", {"inputs": ["a"]}, Authorization="Bearer key")
+        assert accepted.status == 200
 
 
-def test_bodies_together_take_no_more_room_than_was_promised() -> None:
+def test_the_memory_of_all_bodies_is_limited() -> None:
     settings = Settings(max_body=10)
     bodies = Bodies(ServerState(Models([]), settings, Metrics()), n_largest=2)
     scope: Scope = {"type": "http", "headers": []}
@@ -209,12 +214,12 @@ def test_bodies_together_take_no_more_room_than_was_promised() -> None:
         return {"type": "http.request", "body": b"x" * 10}
 
     async def check() -> None:
-        async with bodies.arriving(scope, receive), bodies.arriving(scope, receive) as body:
+        async with bodies.read(scope, receive), bodies.read(scope, receive) as body:
             assert body == b"x" * 10
-            with pytest.raises(APIError, match="too much to do"):
-                async with bodies.arriving(scope, receive):
+            with pytest.raises(APIError, match="busy"):
+                async with bodies.read(scope, receive):
                     pass
-        async with bodies.arriving(scope, receive), bodies.arriving(scope, receive):
+        async with bodies.read(scope, receive), bodies.read(scope, receive):
             pass
 
     asyncio.run(check())

@@ -10,18 +10,34 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from running import ENOUGH, Answer, Running, later
+from running import ENOUGH, Answer, Running, in_thread
 
 from heedful.serving.worker import ModelWorker
 
-WORDS = ["the", "cat", "reads", "a", "book", "by", "sea", "I", "drink", "water", "in", "garden", "and", "she", "plays"]
+TERMS = [
+    "the",
+    "cat",
+    "reads",
+    "a",
+    "book",
+    "by",
+    "sea",
+    "I",
+    "drink",
+    "water",
+    "in",
+    "garden",
+    "and",
+    "she",
+    "plays",
+]
 MANY = 40
 
 
 def texts(count: int) -> list[str]:
     """No two alike, of one word to as many as there are."""
     return [
-        " ".join(WORDS[(index + step) % len(WORDS)] for step in range(1 + index % len(WORDS))) for index in range(count)
+        " ".join(TERMS[(index + step) % len(TERMS)] for step in range(1 + index % len(TERMS))) for index in range(count)
     ]
 
 
@@ -48,13 +64,13 @@ def completions() -> list[dict[str, Any]]:
 def test_an_answer_is_the_same_alone_and_in_a_crowd(
     server: Running, model: str, path: str, questions: list[dict[str, Any]]
 ) -> None:
-    alone = [said(server.ask(path, question)) for question in questions]
+    single = [translations_of(server.ask(path, question)) for question in questions]
     worker = server.state.models[model].worker
-    with held(worker):
-        crowd = [later(server.ask, path, question) for question in questions]
+    with blocked(worker):
+        crowd = [in_thread(server.ask, path, question) for question in questions]
         until(server, lambda: worker.waiting >= MANY)
-    assert [said(answer.result(ENOUGH)) for answer in crowd] == alone
-    assert len({str(answer) for answer in alone}) > MANY / 2  # or it says nothing that they are the same
+    assert [translations_of(answer.result(ENOUGH)) for answer in crowd] == single
+    assert len({str(answer) for answer in single}) > MANY / 2  # or it says nothing that they are the same
 
 
 @pytest.mark.parametrize("limit", ["max_concurrency", "max_waiting"])
@@ -64,9 +80,9 @@ def test_who_comes_too_many_is_refused_at_once_and_nothing_is_left_of_it(
     running = serving("en-ko", **{limit: 3})
     worker = running.state.models["en-ko"].worker
     questions = [{"q": text, "source": "en", "target": "ko"} for text in texts(3)]
-    alone = [said(running.ask("/translate", question)) for question in questions]
-    with held(worker):
-        inside = [later(running.ask, "/translate", question) for question in questions]
+    single = [translations_of(running.ask("/translate", question)) for question in questions]
+    with blocked(worker):
+        inside = [in_thread(running.ask, "/translate", question) for question in questions]
         until(running, lambda: worker.waiting >= 3)
         for _ in range(10):  # each is answered while the model stands still
             refused = running.ask("/translate", questions[0])
@@ -74,13 +90,13 @@ def test_who_comes_too_many_is_refused_at_once_and_nothing_is_left_of_it(
             assert int(refused.headers["retry-after"]) >= 1
             assert set(refused.json) == {"error"}
             assert running.ask("/health").json == {"status": "ok"}
-    assert [said(answer.result(ENOUGH)) for answer in inside] == alone
-    assert [said(running.ask("/translate", question)) for question in questions] == alone
+    assert [translations_of(answer.result(ENOUGH)) for answer in inside] == single
+    assert [translations_of(running.ask("/translate", question)) for question in questions] == single
     assert (worker.waiting, worker.running, running.state.metrics.running) == (0, 0, 0)
 
 
 @contextmanager
-def held(worker: ModelWorker) -> Iterator[None]:
+def blocked(worker: ModelWorker) -> Iterator[None]:
     """The model's thread stands still within."""
     entered, released = threading.Event(), threading.Event()
 
@@ -88,7 +104,7 @@ def held(worker: ModelWorker) -> Iterator[None]:
         entered.set()
         return released.wait(ENOUGH)
 
-    standing = later(lambda: asyncio.run(worker.call(stand_still)))
+    standing = in_thread(lambda: asyncio.run(worker.call(stand_still)))
     assert entered.wait(ENOUGH)
     try:
         yield
@@ -105,7 +121,7 @@ def until(running: Running, true: Callable[[], bool]) -> None:
         assert time.monotonic() < end, "it never came to this"
 
 
-def said(answer: Answer) -> Any:
+def translations_of(answer: Answer) -> Any:
     """All that does not name the request itself."""
     assert answer.status == 200, answer.body
     return {key: value for key, value in answer.json.items() if key not in ("id", "created")}

@@ -1,4 +1,4 @@
-"""HTML taken apart and put together: nothing but the words changes, whatever is sent."""
+"""HTML split into segments and assembled again: nothing but the words changes, whatever is sent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.serving.libretranslate import documents as module
-from heedful.serving.libretranslate.documents import Document, Marked, Run, Span, filled, html, plain, runs
+from heedful.serving.libretranslate.documents import Document, Segment, Span, assemble, html, plain, texts_of
 
 BITS = [
     *("<p>", "</p>", "<b>", "</b>", "<br/>", "<a href='x>y' class=notranslate>", "</a>", '<i translate="no">', "</i>"),
@@ -23,7 +23,7 @@ PAGES = st.lists(st.one_of(st.sampled_from(BITS), st.text(max_size=5)), max_size
 
 
 class Tags(HTMLParser):
-    """What the standard library sees: the oracle."""
+    """The tags and the text that the standard library reads, as a reference."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -45,40 +45,37 @@ class Tags(HTMLParser):
         self.text += data
 
 
-def written(document: Document, translate: Callable[[str], str], spans: Callable[[Marked, str], list[Span]]) -> str:
-    """Put together again, with tags at these spans."""
+def rendered(document: Document, translate: Callable[[str], str], spans: Callable[[Segment, str], list[Span]]) -> str:
+    """Assemble a document with its tags at these spans."""
     parts = []
     for part in document:
         if isinstance(part, str):
             parts.append(part)
-        elif isinstance(part, Run):
-            parts.append(part.spell(translate(part.text)))
         else:
             text = translate(part.text)
-            parts.append(part.spell(text, spans(part, text)))
+            parts.append(part.render(text, spans(part, text)))
     return "".join(parts)
 
 
-def where_they_were(part: Marked, text: str) -> list[Span]:
+def original_spans(part: Segment, text: str) -> list[Span]:
     return list(part.spans)
 
 
-def all_at_the_front(part: Marked, text: str) -> list[Span]:
+def spans_at_the_front(part: Segment, text: str) -> list[Span]:
     size = len(text)
     return [(min(2 * index, size), min(2 * index + 1, size)) for index in range(len(part.spans))]
 
 
-def loud(text: str) -> str:
-    """Translated by shouting."""
-    return written(html(text), str.upper, where_they_were)
+def in_capitals(text: str) -> str:
+    return rendered(html(text), str.upper, original_spans)
 
 
-def in_pieces(document: Document) -> list[str | Run]:
-    """Every sentence cut at its tags."""
-    found: list[str | Run] = []
+def in_pieces(document: Document) -> list[str | Segment]:
+    """Return the document with every sentence cut at its tags."""
+    pieces: list[str | Segment] = []
     for part in document:
-        found += part.pieces if isinstance(part, Marked) else [part]
-    return found
+        pieces += [part] if isinstance(part, str) or not part.spans else part.pieces
+    return pieces
 
 
 def markup(text: str) -> list[str]:
@@ -87,16 +84,16 @@ def markup(text: str) -> list[str]:
 
 @settings(max_examples=400, deadline=None)
 @given(PAGES)
-def test_with_the_same_words_it_is_the_same_to_the_byte(text: str) -> None:
-    assert written(html(text), str, where_they_were) == text
+def test_html_with_unchanged_words_is_unchanged(text: str) -> None:
+    assert rendered(html(text), str, original_spans) == text
     for document in (in_pieces(html(text)), plain(text)):
-        assert filled(document, runs(document)) == text
+        assert assemble(document, texts_of(document)) == text
 
 
 @settings(max_examples=200, deadline=None)
 @given(PAGES, st.lists(st.sampled_from(BITS), max_size=6).map("".join))
-def test_no_translation_makes_markup(text: str, translation: str) -> None:
-    assert markup(written(html(text), lambda _: translation, all_at_the_front)) == markup(text)
+def test_a_translation_adds_no_markup(text: str, translation: str) -> None:
+    assert markup(rendered(html(text), lambda _: translation, spans_at_the_front)) == markup(text)
 
 
 @pytest.mark.parametrize(
@@ -120,39 +117,39 @@ def test_no_translation_makes_markup(text: str, translation: str) -> None:
         ("&copy; 2024", "&copy; 2024"),
     ],
 )
-def test_words_are_translated_and_the_rest_stays(text: str, expected: str) -> None:
-    assert loud(text) == expected
+def test_only_words_are_translated(text: str, expected: str) -> None:
+    assert in_capitals(text) == expected
 
 
-def test_what_was_escaped_stays_escaped_and_what_is_new_is() -> None:
-    (run,) = (part for part in html("<p>Tom &amp; <3 é &eacute;</p>") if isinstance(part, Run))
-    assert run.text == "Tom & <3 é é"
-    assert run.spell("& <3 é é é") == "&amp; <3 é &eacute; é"
-    assert run.spell("<script>&") == "&lt;script&gt;&amp;"
-    assert run.spell("a < b") == "a < b"  # a bare "<", as the source had one
+def test_characters_keep_their_form_and_new_ones_are_escaped() -> None:
+    (segment,) = (part for part in html("<p>Tom &amp; <3 é &eacute;</p>") if isinstance(part, Segment))
+    assert segment.text == "Tom & <3 é é"
+    assert segment.render("& <3 é é é", ()) == "&amp; <3 é &eacute; é"
+    assert segment.render("<script>&", ()) == "&lt;script&gt;&amp;"
+    assert segment.render("a < b", ()) == "a < b"  # a bare "<", as the source had one
 
 
-def test_a_bare_sign_is_escaped_where_it_would_now_mean_something() -> None:
-    (run,) = html("AT&T <3")
-    assert isinstance(run, Run)
-    assert (run.spell("&lt;"), run.spell("&T <b")) == ("&amp;lt;", "&T &lt;b")
+def test_a_bare_sign_is_escaped_where_it_would_become_markup() -> None:
+    (segment,) = html("AT&T <3")
+    assert isinstance(segment, Segment)
+    assert (segment.render("&lt;", ()), segment.render("&T <b", ())) == ("&amp;lt;", "&T &lt;b")
 
 
-def test_the_standard_library_sees_the_same_tags_and_the_translated_text() -> None:
+def test_the_standard_parser_reads_the_same_tags_and_the_translated_text() -> None:
     page = '<html lang="en"><body><h1>One &amp; two</h1><p>I like <a href="?a=1&amp;b=2">cats</a>.<br>And dogs.</p>'
-    before, after = Tags(page), Tags(loud(page))
-    assert after.tags == before.tags
-    assert after.text == before.text.upper()
+    original_page, translated_page = Tags(page), Tags(in_capitals(page))
+    assert translated_page.tags == original_page.tags
+    assert translated_page.text == original_page.text.upper()
 
 
 def test_a_sentence_with_tags_in_it_is_one_sentence() -> None:
     first, second, _ = html("I <b>really</b> like &amp; love <a href=x><i>cats</i></a>. <b>So</b> do you.<br>")
-    assert isinstance(first, Marked)
+    assert isinstance(first, Segment)
     assert (first.text, first.spans) == ("I really like & love cats.", ((2, 8), (21, 25)))
     assert (
-        first.spell("고양이 정말 & 좋아.", [(4, 6), (0, 3)]) == "<a href=x><i>고양이</i></a> <b>정말</b> &amp; 좋아. "
+        first.render("고양이 정말 & 좋아.", [(4, 6), (0, 3)]) == "<a href=x><i>고양이</i></a> <b>정말</b> &amp; 좋아. "
     )
-    assert isinstance(second, Marked)
+    assert isinstance(second, Segment)
     assert (second.text, second.spans) == ("So do you.", ((0, 2),))
 
 
@@ -169,32 +166,34 @@ def test_a_sentence_with_tags_in_it_is_one_sentence() -> None:
     ],
 )
 def test_tags_that_cannot_be_moved_cut_the_sentence(text: str) -> None:
-    assert not any(isinstance(part, Marked) for part in html(text))
-    assert loud(text) == "".join(part if part[0] == "<" else part.upper() for part in re.split("(<.*?>)", text) if part)
+    assert not any(isinstance(part, Segment) and part.spans for part in html(text))
+    assert in_capitals(text) == "".join(
+        part if part[0] == "<" else part.upper() for part in re.split("(<.*?>)", text) if part
+    )
 
 
 class Counting:
     """A pattern that counts the characters it goes through."""
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
-        self.pattern, self.seen, self.calls = pattern, 0, 0
+        self.pattern, self.n_characters, self.n_calls = pattern, 0, 0
 
     def search(self, text: str, place: int) -> re.Match[str] | None:
-        return self._counted(self.pattern.search(text, place), text, place)
+        return self._count(self.pattern.search(text, place), text, place)
 
     def match(self, text: str, place: int) -> re.Match[str] | None:
-        return self._counted(self.pattern.match(text, place), text, place)
+        return self._count(self.pattern.match(text, place), text, place)
 
-    def _counted(self, found: re.Match[str] | None, text: str, place: int) -> re.Match[str] | None:
-        self.calls += 1
-        self.seen += (found.end() if found else len(text)) - place
-        return found
+    def _count(self, match: re.Match[str] | None, text: str, place: int) -> re.Match[str] | None:
+        self.n_calls += 1
+        self.n_characters += (match.end() if match else len(text)) - place
+        return match
 
 
 @pytest.mark.parametrize(
     "bit", ["<", "<a", "<a '", "<a b=", "</", "<!--", "<!", "<script>", "<p class='", "&#", "<x>a", "<b></b>"]
 )
-def test_no_page_is_gone_through_again_and_again(bit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parsing_takes_linear_time(bit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     size = 1_000_000 if bit == "<" else 50_000
     text = (bit * size)[:size]
     counters = [Counting(module._OPENS), Counting(module._MARKUP)]
@@ -202,12 +201,12 @@ def test_no_page_is_gone_through_again_and_again(bit: str, monkeypatch: pytest.M
     monkeypatch.setattr(module, "_MARKUP", counters[1])
     raw = {name: Counting(pattern) for name, pattern in module._RAW.items()}
     monkeypatch.setattr(module, "_RAW", raw)
-    again = written(html(text), str, where_they_were)
-    assert sum(counter.seen for counter in [*counters, *raw.values()]) <= 3 * len(text)
-    assert again == text
+    result = rendered(html(text), str, original_spans)
+    assert sum(counter.n_characters for counter in [*counters, *raw.values()]) <= 3 * len(text)
+    assert result == text
 
 
 def test_plain_text_keeps_its_lines() -> None:
     document = plain("One.\r\n\n  two \n3\n")
-    assert runs(document) == ["One.", "two"]
-    assert filled(document, ["A", "B <&>"]) == "A\r\n\n  B <&> \n3\n"
+    assert texts_of(document) == ["One.", "two"]
+    assert assemble(document, ["A", "B <&>"]) == "A\r\n\n  B <&> \n3\n"

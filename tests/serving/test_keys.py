@@ -16,7 +16,7 @@ from heedful.serving.settings import Settings
 
 KEY, OTHER = "a key, 열쇠", "another"
 PREDICT = "/v1/predict/feelings"
-ASKED = {"inputs": ["a"]}
+REQUESTS = {"inputs": ["a"]}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 MULTIPART = {"Content-Type": "multipart/form-data; boundary=here"}
 
@@ -61,10 +61,10 @@ def test_a_key_may_stand_where_clients_put_it_and_the_route_reads_its_body_as_ev
 def test_without_a_key_each_api_refuses_in_its_own_way(locked: Running) -> None:
     answer = locked.ask("/translate", TRANSLATE)
     assert (answer.status, type(answer.json["error"])) == (403, str)
-    answer = locked.ask(PREDICT, ASKED)
+    answer = locked.ask(PREDICT, REQUESTS)
     assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer")
     assert answer.json["error"]["code"] == "invalid_api_key"
-    assert locked.ask(PREDICT, ASKED, **bearer(KEY)).status == 200
+    assert locked.ask(PREDICT, REQUESTS, **bearer(KEY)).status == 200
 
 
 @pytest.mark.parametrize(
@@ -91,13 +91,13 @@ def test_a_key_may_stand_beside_a_file(locked: Running) -> None:
 
 def test_only_what_touches_no_model_is_open_and_the_schema_says_so(locked: Running) -> None:
     """Every route of the app, those of tomorrow included."""
-    asked = []
+    paths = []
     for path, operations in locked.app.openapi()["paths"].items():
         for method, operation in operations.items():
             answer = locked.ask(path.replace("{model}", "feelings"), method=method.upper())
             assert (answer.status in (401, 403)) is ("security" in operation) is not is_open(path), path
-            asked.append(path)
-    assert {"/translate", "/detect", "/v1/models", "/v1/completions", "/v1/embeddings", "/health"} <= set(asked)
+            paths.append(path)
+    assert {"/translate", "/detect", "/v1/models", "/v1/completions", "/v1/embeddings", "/health"} <= set(paths)
     assert locked.ask("/nowhere").status == 403
 
 

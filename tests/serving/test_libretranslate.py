@@ -14,7 +14,7 @@ from libretranslatepy import LibreTranslateAPI  # type: ignore[import-untyped]
 from running import Running
 
 from heedful.serving.libretranslate import translating
-from heedful.serving.libretranslate.translating import placed
+from heedful.serving.libretranslate.translating import project_spans
 
 HELLO = "The cat reads a book."
 SEA = "I drink water by the sea."
@@ -27,8 +27,8 @@ def ask(server: Running) -> Callable[..., requests.Response]:
     """POST /translate, from English into Korean unless told otherwise."""
 
     def post(*, expect: int = 200, **parameters: Any) -> Any:
-        asked = {"source": "en", "target": "ko"} | parameters
-        answer = requests.post(f"{server.url}/translate", json=asked, timeout=30)
+        fields = {"source": "en", "target": "ko"} | parameters
+        answer = requests.post(f"{server.url}/translate", json=fields, timeout=30)
         assert answer.status_code == expect, answer.text
         return answer.json()
 
@@ -36,7 +36,7 @@ def ask(server: Running) -> Callable[..., requests.Response]:
 
 
 def predicted(server: Running, text: str, name: str = "en-ko", **generation: Any) -> list[str]:
-    """What the model itself says."""
+    """Return the translations of the model without a server."""
     (answers,) = server.state.models[name].predictor.candidates([text], **generation)
     return [answer.text for answer in answers]
 
@@ -57,7 +57,7 @@ def test_the_client_from_pypi_works_with_a_key_and_only_so(serving: Callable[...
     client = LibreTranslateAPI(server.url, api_key="open sesame")
     assert client.translate(HELLO, "en", "ko") == predicted(server, HELLO)[0]
     assert client.detect(HELLO)[0]["language"] == "en"
-    assert [one["code"] for one in client.languages()] == ["en", "ko"]
+    assert [item["code"] for item in client.languages()] == ["en", "ko"]
     for key in (None, "open simsim"):
         with pytest.raises(HTTPError) as refused:
             LibreTranslateAPI(server.url, api_key=key).translate(HELLO, "en", "ko")
@@ -66,19 +66,19 @@ def test_the_client_from_pypi_works_with_a_key_and_only_so(serving: Callable[...
         assert "API key" in error
         assert "sesame" not in error
         assert "simsim" not in error
-    known = requests.get(f"{server.url}/frontend/settings", params={"api_key": "open sesame"}, timeout=30).json()
-    assert (known["apiKeys"], known["keyRequired"]) == (True, True)
+    frontend = requests.get(f"{server.url}/frontend/settings", params={"api_key": "open sesame"}, timeout=30).json()
+    assert (frontend["apiKeys"], frontend["keyRequired"]) == (True, True)
 
 
 def test_however_it_is_sent_the_answer_is_the_same(server: Running) -> None:
-    url, asked = f"{server.url}/translate", {"q": HELLO, "source": "en", "target": "ko"}
+    url, fields = f"{server.url}/translate", {"q": HELLO, "source": "en", "target": "ko"}
     ways: list[dict[str, Any]] = [
-        {"json": asked},
-        {"data": asked},
-        {"files": {name: (None, value) for name, value in asked.items()}},
-        {"params": asked},
-        {"params": {"target": "en", "q": "no"}, "json": asked},
-        {"params": {"target": "en", "q": "no"}, "data": asked},
+        {"json": fields},
+        {"data": fields},
+        {"files": {name: (None, value) for name, value in fields.items()}},
+        {"params": fields},
+        {"params": {"target": "en", "q": "no"}, "json": fields},
+        {"params": {"target": "en", "q": "no"}, "data": fields},
     ]
     answers = [requests.post(url, timeout=30, **way) for way in ways]
     assert [answer.json() for answer in answers] == [{"translatedText": predicted(server, HELLO)[0]}] * len(ways)
@@ -136,8 +136,8 @@ def test_html_keeps_its_tags(server: Running, ask: Callable[..., Any]) -> None:
 def test_a_tag_inside_of_a_sentence_does_not_cut_it(server: Running, ask: Callable[..., Any]) -> None:
     cat = predicted(server, HELLO)[0]
     answer = ask(q=f"<p>{HELLO.replace('cat', '<b>cat</b>')}</p>", format="html")["translatedText"]
-    before, marked, after = re.fullmatch("<p>(.*)<b>(.+)</b>(.*)</p>", answer).groups()  # type: ignore[union-attr]
-    assert before + marked + after == cat
+    prefix, marked, suffix = re.fullmatch("<p>(.*)<b>(.+)</b>(.*)</p>", answer).groups()  # type: ignore[union-attr]
+    assert prefix + marked + suffix == cat
     assert ask(q="I <b> drink </b> water.", format="html")["translatedText"].count("</b>") == 1
 
 
@@ -148,13 +148,13 @@ def test_a_sentence_that_comes_again_is_looked_into_once(
 
     def noted(translator: Any, source: str, *more: Any) -> Any:
         looked.append(source)
-        return placed(translator, source, *more)
+        return project_spans(translator, source, *more)
 
-    monkeypatch.setattr(translating, "placed", noted)
+    monkeypatch.setattr(translating, "project_spans", noted)
     sentences = [HELLO.replace("cat", "<b>cat</b>"), HELLO.replace("book", "<b>book</b>")]
     answer = ask(q=[f"<p>{' '.join(sentences * 3)}</p>", *sentences], format="html")["translatedText"]
     assert looked == [HELLO, HELLO]  # for each place of the tag
-    once, twice = (re.escape(one) for one in answer[1:])
+    once, twice = (re.escape(item) for item in answer[1:])
     assert re.fullmatch(f"<p>(?:{once} {twice} ?){{3}}</p>", answer[0])
 
 
@@ -163,7 +163,7 @@ def test_a_code_with_a_region_is_answered_by_its_language(ask: Callable[..., Any
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "message"),
     [
         ({"q": None}, "missing q"),
         ({"q": ""}, "missing q"),
@@ -174,13 +174,13 @@ def test_a_code_with_a_region_is_answered_by_its_language(ask: Callable[..., Any
         ({"q": [HELLO, None]}, "a string, not null"),
         ({"q": {"a": 1}}, "not an object"),
         ({"q": "\ud800"}, "surrogate"),
-        ({"source": ["en"]}, "source is a string, not an array"),
+        ({"source": ["en"]}, "source must be a string, not an array"),
         ({"source": "xx"}, "'xx' is not supported; the languages are: en, ko"),
         ({"target": "auto"}, "'auto' is not supported"),
         ({"target": "<script>" * 99}, "is not supported"),
         ({"target": "en"}, "English (en) is not available as a target language from English (en)"),
         ({"format": "pdf"}, "'pdf' format is not supported; the formats are: text, html"),
-        ({"format": 1}, "format is a string"),
+        ({"format": 1}, "format must be a string"),
         ({"alternatives": "two"}, "alternatives parameter is not a number"),
         ({"alternatives": True}, "alternatives parameter is not a number"),
         ({"alternatives": 1.5}, "alternatives parameter is not a number"),
@@ -193,11 +193,11 @@ def test_a_code_with_a_region_is_answered_by_its_language(ask: Callable[..., Any
     ],
 )
 def test_what_cannot_be_done_is_refused_with_a_reason(
-    ask: Callable[..., Any], changes: dict[str, Any], words: str
+    ask: Callable[..., Any], changes: dict[str, Any], message: str
 ) -> None:
     error = ask(expect=400, **{"q": HELLO, **changes})
     assert error.keys() == {"error"}
-    assert words in error["error"]
+    assert message in error["error"]
     assert len(error["error"]) < 300
 
 

@@ -1,4 +1,4 @@
-"""Which model translates what, and how long texts come to its worker."""
+"""The choice of a model, the batches that its worker gets, and the places of tags."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import pytest
 from heedful.serving.errors import APIError
 from heedful.serving.libretranslate.documents import plain
 from heedful.serving.libretranslate.languages import Translators, name_of
-from heedful.serving.libretranslate.parameters import Texts, TranslateRequest
+from heedful.serving.libretranslate.parameters import TranslateRequest
 from heedful.serving.libretranslate.translating import (
-    TOGETHER,
+    MAX_SEGMENTS,
     TextGroup,
-    made_from,
-    parts,
-    placed,
-    translated,
-    trimmed,
+    aligned_words,
+    group_texts,
+    project_spans,
+    translate_group,
+    trim,
 )
 from heedful.serving.metrics import Metrics
 from heedful.tasks.predictor import ItemError
@@ -28,7 +28,7 @@ from heedful.tasks.text_generator import Answer
 
 
 class ShoutingWorker:
-    """Answers in capitals, then with marks behind them; refuses "no"."""
+    """Answers in capitals, alternatives with exclamation marks; refuses "no"."""
 
     def __init__(self) -> None:
         self.calls: list[int] = []
@@ -51,81 +51,81 @@ def translators(*models: Any) -> Translators:
     return Translators.of(SimpleNamespace(of_task=lambda *tasks: models))  # type: ignore[arg-type]
 
 
-def shouted(model: Any, *texts: str, alternatives: int = 0) -> list[Any]:
-    part = TextGroup(model, list(range(len(texts))), list(texts), [plain(text) for text in texts])
-    return asyncio.run(translated(part, alternatives, Metrics()))
+def translations(model: Any, *texts: str, alternatives: int = 0) -> list[Any]:
+    group = TextGroup(model, list(range(len(texts))), list(texts), [plain(text) for text in texts])
+    return asyncio.run(translate_group(group, alternatives, Metrics()))
 
 
-def translate(*texts: str, target: str) -> TranslateRequest:
-    return TranslateRequest(Texts(list(texts), True), "auto", target, html=False, alternatives=0)
+def request(*texts: str, target: str) -> TranslateRequest:
+    return TranslateRequest(list(texts), True, "auto", target, html=False, alternatives=0)
 
 
-def test_of_several_translators_of_a_pair_the_first_answers() -> None:
-    found = translators(served("rewriter"), served("a", "en", "ko"), served("b", "en", "ko"), served("c", "en", "de"))
-    assert {pair: model.name for pair, model in found.pairs.items()} == {("en", "ko"): "a", ("en", "de"): "c"}
-    assert found.languages == ["en", "ko", "de"]
-    assert (found.targets("en"), found.targets("ko")) == (["ko", "de"], [])
+def test_the_first_of_several_translators_of_a_pair_is_used() -> None:
+    pairs = translators(served("rewriter"), served("a", "en", "ko"), served("b", "en", "ko"), served("c", "en", "de"))
+    assert {pair: model.name for pair, model in pairs.pairs.items()} == {("en", "ko"): "a", ("en", "de"): "c"}
+    assert pairs.languages == ["en", "ko", "de"]
+    assert (pairs.targets("en"), pairs.targets("ko")) == (["ko", "de"], [])
 
 
-def test_codes_are_met_exactly_before_more_or_less() -> None:
-    found = translators(served("a", "pt", "en"), served("b", "pt-BR", "en"))
-    assert [found.code(code) for code in ("pt", "PT_br", "pt-PT", "pt-BR-x")] == ["pt", "pt-BR", "pt", "pt"]
+def test_an_equal_code_comes_before_narrower_and_wider_ones() -> None:
+    pairs = translators(served("a", "pt", "en"), served("b", "pt-BR", "en"))
+    assert [pairs.code(code) for code in ("pt", "PT_br", "pt-PT", "pt-BR-x")] == ["pt", "pt-BR", "pt", "pt"]
     with pytest.raises(APIError, match="'p' is not supported; the languages are: pt, pt-BR, en"):
-        found.code("p")
+        pairs.code("p")
 
 
-def test_a_long_text_comes_in_parts_and_the_same_line_once() -> None:
+def test_a_long_text_is_sent_in_batches_and_repeated_lines_once() -> None:
     model = served("a", "en", "ko")
-    lines = [f"line {chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(2 * TOGETHER + 3)]
-    (found,) = shouted(model, "\n".join(lines + lines))
-    assert found.text == "\n".join(lines + lines).upper()
-    assert model.worker.calls == [TOGETHER, TOGETHER, 3]
+    lines = [f"line {chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(2 * MAX_SEGMENTS + 3)]
+    (translation,) = translations(model, "\n".join(lines + lines))
+    assert translation.text == "\n".join(lines + lines).upper()
+    assert model.worker.calls == [MAX_SEGMENTS, MAX_SEGMENTS, 3]
 
 
-def test_the_text_that_is_refused_is_named() -> None:
+def test_an_error_names_the_text_that_is_refused() -> None:
     model = served("a", "en", "ko")
-    lines = "\n".join(f"line {chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(TOGETHER))
+    lines = "\n".join(f"line {chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(MAX_SEGMENTS))
     with pytest.raises(ItemError, match="text 2: never"):
-        shouted(model, lines, "yes\nwell\nno", "no")
+        translations(model, lines, "yes\nwell\nno", "no")
 
 
 def test_an_alternative_differs_in_one_line_where_that_costs_least() -> None:
-    (found,) = shouted(served("a", "en", "ko"), "long line\nab", alternatives=3)
-    assert found.text == "LONG LINE\nAB"
-    assert found.alternatives == ["LONG LINE\nAB!", "LONG LINE\nAB!!", "LONG LINE\nAB!!!"]
+    (translation,) = translations(served("a", "en", "ko"), "long line\nab", alternatives=3)
+    assert translation.text == "LONG LINE\nAB"
+    assert translation.alternatives == ["LONG LINE\nAB!", "LONG LINE\nAB!!", "LONG LINE\nAB!!!"]
 
 
-def test_a_text_of_which_nothing_is_known_goes_to_a_translator_into_the_target() -> None:
-    found = translators(served("a", "en", "ko"), served("b", "de", "fr"))
-    (unknown, nothing), detected = parts(translate("Привет", "", target="fr"), found)
+def test_a_text_in_an_unknown_script_goes_to_a_translator_into_the_target() -> None:
+    pairs = translators(served("a", "en", "ko"), served("b", "de", "fr"))
+    (unknown, nothing), detected = group_texts(request("Привет", "", target="fr"), pairs)
     assert unknown.model is not None
-    assert (unknown.model.name, unknown.places, nothing.model, nothing.places) == ("b", [0], None, [1])
-    assert {one.confidence for one in detected} == {0.0}
+    assert (unknown.model.name, unknown.indices, nothing.model, nothing.indices) == ("b", [0], None, [1])
+    assert {item.confidence for item in detected} == {0.0}
     with pytest.raises(APIError, match=r"French \(fr\) is not available as a target language from Korean \(ko\)"):
-        parts(translate("안녕", target="fr"), found)
+        group_texts(request("안녕", target="fr"), pairs)
 
 
-def test_tags_go_to_the_words_that_look_at_those_they_stood_around() -> None:
+def test_tags_go_around_the_words_that_attend_to_the_tagged_ones() -> None:
     weights = [  # 물을 마셔요. looking at I, drink, cold, water.
         [0.1, 0.1, 0.3, 0.5],
         [0.1, 0.2, 0.3, 0.4],
     ]
-    assert made_from([[3]], weights) == [(0, 0)]
-    assert made_from([[1]], weights) == [(1, 1)]
-    assert made_from([[3], [1]], weights) == [(0, 0), (1, 1)]
-    assert made_from([[3], [1], [0]], weights) is None  # no word is left
-    assert made_from([[0, 1]], [[0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.1, 0.2, 0.7]]) == [(0, 1)]
+    assert aligned_words([[3]], weights) == [(0, 0)]
+    assert aligned_words([[1]], weights) == [(1, 1)]
+    assert aligned_words([[3], [1]], weights) == [(0, 0), (1, 1)]
+    assert aligned_words([[3], [1], [0]], weights) is None  # no word is left
+    assert aligned_words([[0, 1]], [[0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.1, 0.2, 0.7]]) == [(0, 1)]
 
 
-def test_what_comes_back_unchanged_is_marked_as_it_was() -> None:
-    assert placed(None, "a b", "a b", [(2, 3)]) == [(2, 3)]
-    assert placed(None, "a b", " ", [(2, 3)]) is None
+def test_an_unchanged_text_keeps_its_tags_in_place() -> None:
+    assert project_spans(None, "a b", "a b", [(2, 3)]) == [(2, 3)]
+    assert project_spans(None, "a b", " ", [(2, 3)]) is None
 
 
-def test_signs_stay_outside_where_the_source_had_them_outside() -> None:
-    assert trimmed("(마셔요).", (0, 6), "drink") == (1, 4)
-    assert trimmed("(마셔요).", (0, 6), "drink.") == (1, 6)
-    assert trimmed("...", (0, 3), "drink") == (0, 3)
+def test_punctuation_stays_outside_tags_as_in_the_source() -> None:
+    assert trim("(마셔요).", (0, 6), "drink") == (1, 4)
+    assert trim("(마셔요).", (0, 6), "drink.") == (1, 6)
+    assert trim("...", (0, 3), "drink") == (0, 3)
 
 
 def test_languages_have_english_names() -> None:

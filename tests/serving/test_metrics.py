@@ -22,7 +22,7 @@ Labels = frozenset[tuple[str, str]]
 def parsed(text: str) -> dict[str, dict[Labels, float]]:
     """Every sample by its name and labels; whatever breaks a rule fails."""
     assert text.endswith("\n")
-    found: dict[str, dict[Labels, float]] = defaultdict(dict)
+    samples: dict[str, dict[Labels, float]] = defaultdict(dict)
     kinds: dict[str, str] = {}
     family = ""
     for line in text.splitlines():
@@ -34,9 +34,9 @@ def parsed(text: str) -> dict[str, dict[Labels, float]]:
         elif not line.startswith("# HELP "):
             name, labels, value = labelled(line)
             assert name in [family + ending for ending in ENDINGS[kinds[family]]], "a family's samples stand together"
-            assert labels not in found[name], "each sample once"
-            found[name][labels] = value
-    return found
+            assert labels not in samples[name], "each sample once"
+            samples[name][labels] = value
+    return samples
 
 
 def labelled(line: str) -> tuple[str, Labels, float]:
@@ -46,7 +46,7 @@ def labelled(line: str) -> tuple[str, Labels, float]:
     while rest:
         pair = PAIR.match(rest)
         assert pair, line
-        pairs[pair[1]] = re.sub(r"\\(.)", lambda found: {"n": "\n"}.get(found[1], found[1]), pair[2])
+        pairs[pair[1]] = re.sub(r"\\(.)", lambda escape: {"n": "\n"}.get(escape[1], escape[1]), pair[2])
         rest = rest[pair.end() :]
     return match[1], frozenset(pairs.items()), float(match[3])
 
@@ -61,21 +61,21 @@ def labels(**pairs: str) -> Labels:
 def test_a_labels_value_comes_back_as_it_was(text: str) -> None:
     metrics = Metrics()
     metrics.answered(text, items=2)
-    found = parsed(metrics.exposition().decode())
-    assert found["heedful_answered_items_total"] == {labels(model=text): 2}
+    samples = parsed(metrics.exposition().decode())
+    assert samples["heedful_answered_items_total"] == {labels(model=text): 2}
 
 
 def test_a_histogram_counts_what_lies_within_each_bound() -> None:
     metrics, times = Metrics(), [0.0, 0.005, 0.0051, 0.3, 59.0, 1000.0]
     for seconds in times:
         metrics.request("/here", "GET", 200, seconds)
-    found = parsed(metrics.exposition().decode())
+    samples = parsed(metrics.exposition().decode())
     for bound in BUCKETS:
         within = sum(seconds <= bound for seconds in times)
-        assert found["heedful_request_seconds_bucket"][labels(route="/here", le=str(bound))] == within
-    assert found["heedful_request_seconds_bucket"][labels(route="/here", le="+Inf")] == len(times)
-    assert found["heedful_request_seconds_count"][labels(route="/here")] == len(times)
-    assert found["heedful_request_seconds_sum"][labels(route="/here")] == pytest.approx(sum(times))
+        assert samples["heedful_request_seconds_bucket"][labels(route="/here", le=str(bound))] == within
+    assert samples["heedful_request_seconds_bucket"][labels(route="/here", le="+Inf")] == len(times)
+    assert samples["heedful_request_seconds_count"][labels(route="/here")] == len(times)
+    assert samples["heedful_request_seconds_sum"][labels(route="/here")] == pytest.approx(sum(times))
 
 
 def test_apps_count_for_themselves_and_only_what_they_are_asked_to() -> None:
@@ -97,19 +97,19 @@ def test_requests_are_counted_by_route_method_and_status_and_answers_by_model(se
     before = counts("heedful_requests_total")
     items = counts("heedful_answered_items_total")
     path = "/v1/predict/{model}"
-    asked: list[tuple[str, Any, str, dict[str, str]]] = [
+    sent_requests: list[tuple[str, Any, str, dict[str, str]]] = [
         ("/v1/predict/feelings", {"inputs": ["a", "b", "c"]}, "POST", {"route": path, "status": "200"}),
         ("/v1/predict/feelings", {"inputs": 7}, "POST", {"route": path, "status": "400"}),
         ("/v1/predict/nobody", {"inputs": []}, "POST", {"route": path, "status": "404"}),
         ("/any/thing?else", None, "GET", {"route": "unknown", "status": "404"}),
         ("/health", None, "BREW", {"route": "/health", "status": "405", "method": "other"}),
     ]
-    for where, body, method, _ in asked:
+    for where, body, method, _ in sent_requests:
         server.ask(where, body, method=method)
-    after = counts("heedful_requests_total")
-    for _, _, method, wanted in asked:
+    later = counts("heedful_requests_total")
+    for _, _, method, wanted in sent_requests:
         key = labels(**{"method": method, **wanted})
-        assert after[key] == before.get(key, 0) + 1
+        assert later[key] == before.get(key, 0) + 1
     model = labels(model="feelings")
     assert counts("heedful_answered_items_total")[model] == items[model] + 3
     for name in ("heedful_waiting_items", "heedful_running_items", "heedful_answered_tokens_total"):

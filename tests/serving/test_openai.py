@@ -33,8 +33,8 @@ def client(server: Running) -> Iterator[openai.OpenAI]:
 
 @pytest.fixture(scope="module")
 def writer(server: Running) -> CausalLanguageModel:
-    found: CausalLanguageModel = server.state.models["writer"].predictor
-    return found
+    result: CausalLanguageModel = server.state.models["writer"].predictor
+    return result
 
 
 def greedy(writer: CausalLanguageModel, prompt: str, length: int) -> str:
@@ -44,7 +44,7 @@ def greedy(writer: CausalLanguageModel, prompt: str, length: int) -> str:
 
 def test_models_are_listed_and_found(client: openai.OpenAI, server: Running) -> None:
     assert [model.id for model in client.models.list()] == list(server.state.models)
-    assert client.models.retrieve("writer").model_dump()["task"] == "language_model"
+    assert client.models.retrieve("writer").model_dump()["task"] == "language-model"
     with pytest.raises(openai.NotFoundError) as refused:
         client.models.retrieve("../writer")
     assert refused.value.status_code == 404
@@ -52,27 +52,27 @@ def test_models_are_listed_and_found(client: openai.OpenAI, server: Running) -> 
 
 def test_greedy_completions_say_what_the_model_says(client: openai.OpenAI, writer: CausalLanguageModel) -> None:
     prompts = [PROMPT, "나는 정원에서"]
-    found = client.completions.create(model="writer", prompt=prompts, temperature=0, max_tokens=11, n=2)
+    result = client.completions.create(model="writer", prompt=prompts, temperature=0, max_tokens=11, n=2)
     texts = [greedy(writer, prompt, 11) for prompt in prompts]
-    assert [choice.text for choice in found.choices] == [texts[0], texts[0], texts[1], texts[1]]
-    assert [choice.index for choice in found.choices] == [0, 1, 2, 3]
+    assert [choice.text for choice in result.choices] == [texts[0], texts[0], texts[1], texts[1]]
+    assert [choice.index for choice in result.choices] == [0, 1, 2, 3]
     answers = writer.answers(prompts, beam=1, max_new_tokens=11)
     reasons = ["stop" if answer.finished else "length" for answer in answers for _ in range(2)]
-    assert [choice.finish_reason for choice in found.choices] == reasons
-    usage = found.usage
+    assert [choice.finish_reason for choice in result.choices] == reasons
+    usage = result.usage
     assert usage is not None
     assert usage.prompt_tokens == sum(len(writer.tokenizer.encode(prompt)) for prompt in prompts)
     assert usage.completion_tokens == sum(2 * answer.n_tokens for answer in answers)
     assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens
-    assert found.object == "text_completion"
-    assert found.id.startswith("cmpl-")
+    assert result.object == "text_completion"
+    assert result.id.startswith("cmpl-")
 
 
 def test_token_ids_are_prompts_too(client: openai.OpenAI, writer: CausalLanguageModel) -> None:
     ids = writer.tokenizer.encode(PROMPT)
     for prompt in (ids, [ids]):
-        found = client.completions.create(model="writer", prompt=prompt, temperature=0, echo=True)
-        assert found.choices[0].text == PROMPT + greedy(writer, PROMPT, 16)
+        result = client.completions.create(model="writer", prompt=prompt, temperature=0, echo=True)
+        assert result.choices[0].text == PROMPT + greedy(writer, PROMPT, 16)
     with pytest.raises(openai.BadRequestError, match="token ids") as refused:
         client.completions.create(model="writer", prompt=[10**6])
     assert refused.value.param == "prompt"
@@ -93,9 +93,9 @@ def streamed(events: Any) -> dict[int, str]:
 
 
 def test_a_stream_is_the_same_text_bit_by_bit(client: openai.OpenAI) -> None:
-    asked: dict[str, Any] = {"model": "writer", "prompt": [PROMPT, ""], "n": 3, "seed": 5, "max_tokens": 24}
-    whole = client.completions.create(**asked)
-    events = list(client.completions.create(**asked, stream=True, stream_options={"include_usage": True}))
+    parameters: dict[str, Any] = {"model": "writer", "prompt": [PROMPT, ""], "n": 3, "seed": 5, "max_tokens": 24}
+    whole = client.completions.create(**parameters)
+    events = list(client.completions.create(**parameters, stream=True, stream_options={"include_usage": True}))
     assert streamed(events) == {choice.index: choice.text for choice in whole.choices}
     assert len(events) > 12
     assert events[-1].usage == whole.usage
@@ -103,7 +103,7 @@ def test_a_stream_is_the_same_text_bit_by_bit(client: openai.OpenAI) -> None:
     assert {event.id for event in events} == {events[0].id}
     indices = [event.choices[0].index for event in events[:-1]]
     assert indices != sorted(indices)  # they come side by side
-    assert all(event.usage is None for event in client.completions.create(**asked, stream=True))
+    assert all(event.usage is None for event in client.completions.create(**parameters, stream=True))
 
 
 def test_a_seed_gives_the_same_text_alone_and_in_a_crowd(server: Running, writer: CausalLanguageModel) -> None:
@@ -111,22 +111,22 @@ def test_a_seed_gives_the_same_text_alone_and_in_a_crowd(server: Running, writer
         async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0) as client:
 
             async def ask(seed: int | None, **more: Any) -> str:
-                asked: dict[str, Any] = {"model": "writer", "prompt": PROMPT, "seed": seed, "top_p": 0.9, **more}
+                parameters: dict[str, Any] = {"model": "writer", "prompt": PROMPT, "seed": seed, "top_p": 0.9, **more}
                 if seed == 3:
                     return "".join(
-                        [e.choices[0].text async for e in await client.completions.create(**asked, stream=True)]
+                        [e.choices[0].text async for e in await client.completions.create(**parameters, stream=True)]
                     )
-                return (await client.completions.create(**asked)).choices[0].text
+                return (await client.completions.create(**parameters)).choices[0].text
 
-            alone = [await ask(seed) for seed in range(6)]
+            single = [await ask(seed) for seed in range(6)]
             others = [ask(None, max_tokens=length, prompt="물을 마시고") for length in (3, 30)]
-            return alone, (await asyncio.gather(*others, *map(ask, range(6))))[2:]
+            return single, (await asyncio.gather(*others, *map(ask, range(6))))[2:]
 
-    alone, together = asyncio.run(crowd())
-    assert alone == together
-    assert len(set(alone)) > 3
-    words: dict[str, Any] = {"sample": True, "top_p": 0.9, "max_new_tokens": 16}
-    assert alone == [writer.predict([PROMPT], seed=seed, **words)[0] for seed in range(6)]
+    single, concurrent = asyncio.run(crowd())
+    assert single == concurrent
+    assert len(set(single)) > 3
+    options: dict[str, Any] = {"sample": True, "top_p": 0.9, "max_new_tokens": 16}
+    assert single == [writer.predict([PROMPT], seed=seed, **options)[0] for seed in range(6)]
 
 
 def test_without_a_seed_every_answer_is_another(client: openai.OpenAI) -> None:
@@ -139,9 +139,9 @@ def test_without_a_seed_every_answer_is_another(client: openai.OpenAI) -> None:
 
 
 def test_best_of_gives_the_most_likely_a_token(client: openai.OpenAI) -> None:
-    asked: dict[str, Any] = {"model": "writer", "prompt": PROMPT, "seed": 7, "max_tokens": 5, "logprobs": 0}
-    every = client.completions.create(**asked, n=4)
-    best = client.completions.create(**asked, n=2, best_of=4)
+    parameters: dict[str, Any] = {"model": "writer", "prompt": PROMPT, "seed": 7, "max_tokens": 5, "logprobs": 0}
+    every = client.completions.create(**parameters, n=4)
+    best = client.completions.create(**parameters, n=2, best_of=4)
     assert best.usage == every.usage
 
     def mean(choice: Any) -> float:
@@ -158,13 +158,13 @@ def test_a_stop_is_never_shown(client: openai.OpenAI, writer: CausalLanguageMode
     whole = greedy(writer, PROMPT, 30)
     for first in (3, 9):  # one across tokens
         stop = whole[first : first + 4]
-        asked: dict[str, Any] = {"model": "writer", "prompt": PROMPT, "temperature": 0, "max_tokens": 30}
-        asked["stop"] = ["never written", stop]
+        parameters: dict[str, Any] = {"model": "writer", "prompt": PROMPT, "temperature": 0, "max_tokens": 30}
+        parameters["stop"] = ["never written", stop]
         if stream:
-            events = list(client.completions.create(**asked, stream=True))
+            events = list(client.completions.create(**parameters, stream=True))
             text, reason = streamed(events)[0], events[-1].choices[0].finish_reason
         else:
-            choice = client.completions.create(**asked).choices[0]
+            choice = client.completions.create(**parameters).choices[0]
             text, reason = choice.text, choice.finish_reason
         assert (text, reason) == (whole[: whole.find(stop)], "stop")
 
@@ -173,54 +173,54 @@ def test_a_stop_is_never_shown(client: openai.OpenAI, writer: CausalLanguageMode
 def test_logprobs_are_those_of_the_module(client: openai.OpenAI, writer: CausalLanguageModel) -> None:
     """The prompt's and the answer's, by the formula: log softmax of the module's own logits."""
     prompt, tokenizer = PROMPT + "한글", writer.tokenizer
-    asked: dict[str, Any] = {"model": "writer", "prompt": prompt, "temperature": 0, "max_tokens": 9, "logprobs": 3}
-    choice = client.completions.create(**asked, echo=True).choices[0]
+    parameters: dict[str, Any] = {"model": "writer", "prompt": prompt, "temperature": 0, "max_tokens": 9, "logprobs": 3}
+    choice = client.completions.create(**parameters, echo=True).choices[0]
     (hypothesis,) = writer.generate(writer.inputs(prompt), GenerationConfig(max_new_tokens=9))[0]
     ids = [*tokenizer.encode(prompt), *hypothesis.tokens]
     logprobs = writer.module(torch.tensor([ids])).log_softmax(-1)[0]
-    own = [logprobs[place, came].item() for place, came in enumerate(ids[1:])]
-    found = choice.logprobs
-    assert found is not None
-    assert found.token_logprobs is not None
-    assert found.top_logprobs is not None
-    assert found.tokens is not None
-    assert found.token_logprobs[0] is None
-    assert found.token_logprobs[1:] == pytest.approx(own, abs=1e-4)
-    assert found.top_logprobs[0] is None
-    for place, (top, token) in enumerate(zip(found.top_logprobs[1:], found.tokens[1:], strict=True)):
+    reference = [logprobs[place, came].item() for place, came in enumerate(ids[1:])]
+    result = choice.logprobs
+    assert result is not None
+    assert result.token_logprobs is not None
+    assert result.top_logprobs is not None
+    assert result.tokens is not None
+    assert result.token_logprobs[0] is None
+    assert result.token_logprobs[1:] == pytest.approx(reference, abs=1e-4)
+    assert result.top_logprobs[0] is None
+    for place, (top, token) in enumerate(zip(result.top_logprobs[1:], result.tokens[1:], strict=True)):
         best = logprobs[place].topk(3).values.tolist()
         assert sorted(top.values(), reverse=True)[:3] == pytest.approx(best, abs=1e-4)
-        assert len(top) == 3 + (own[place] < best[-1])
-        assert top[token] == pytest.approx(own[place], abs=1e-4)
+        assert len(top) == 3 + (reference[place] < best[-1])
+        assert top[token] == pytest.approx(reference[place], abs=1e-4)
     # Where a token is text, it stands at its place; one that is a byte has its name and its character's place.
-    assert found.text_offset == sorted(found.text_offset or [])
-    named = [token.startswith("<0x") for token in found.tokens]
+    assert result.text_offset == sorted(result.text_offset or [])
+    named = [token.startswith("<0x") for token in result.tokens]
     assert {*named} == {True, False}
-    for token, offset, is_name in zip(found.tokens, found.text_offset or [], named, strict=True):
+    for token, offset, is_name in zip(result.tokens, result.text_offset or [], named, strict=True):
         assert is_name or choice.text[offset:].startswith(token)
     # Without the echo, and bit by bit, it is the same; how much is read at once moves the last digits.
     n_prompt = len(tokenizer.encode(prompt))
-    plain = client.completions.create(**asked).choices[0].logprobs
-    events = list(client.completions.create(**asked, stream=True))
+    plain = client.completions.create(**parameters).choices[0].logprobs
+    events = list(client.completions.create(**parameters, stream=True))
     bits: dict[str, Any] = {
         field: [entry for event in events for entry in getattr(event.choices[0].logprobs, field)]
         for field in ("tokens", "token_logprobs", "top_logprobs", "text_offset")
     }
     assert plain is not None
-    for shown in (plain.model_dump(), bits):
-        assert shown["tokens"] == found.tokens[n_prompt:]
-        assert shown["token_logprobs"] == pytest.approx(own[n_prompt - 1 :], abs=1e-4)
-        assert shown["text_offset"] == [offset - len(prompt) for offset in (found.text_offset or [])[n_prompt:]]
-        for top, same in zip(shown["top_logprobs"], found.top_logprobs[n_prompt:], strict=True):
+    for visible in (plain.model_dump(), bits):
+        assert visible["tokens"] == result.tokens[n_prompt:]
+        assert visible["token_logprobs"] == pytest.approx(reference[n_prompt - 1 :], abs=1e-4)
+        assert visible["text_offset"] == [offset - len(prompt) for offset in (result.text_offset or [])[n_prompt:]]
+        for top, same in zip(visible["top_logprobs"], result.top_logprobs[n_prompt:], strict=True):
             assert top == pytest.approx(same, abs=1e-4)
 
 
 def test_a_prompt_can_be_scored_alone(client: openai.OpenAI, writer: CausalLanguageModel) -> None:
-    found = client.completions.create(model="writer", prompt=PROMPT, max_tokens=0, echo=True, logprobs=0)
-    (choice,) = found.choices
+    result = client.completions.create(model="writer", prompt=PROMPT, max_tokens=0, echo=True, logprobs=0)
+    (choice,) = result.choices
     assert (choice.text, choice.finish_reason) == (PROMPT, "length")
-    assert found.usage is not None
-    assert found.usage.completion_tokens == 0
+    assert result.usage is not None
+    assert result.usage.completion_tokens == 0
     assert choice.logprobs is not None
     assert choice.logprobs.token_logprobs is not None
     assert choice.logprobs.top_logprobs is None
@@ -230,7 +230,7 @@ def test_a_prompt_can_be_scored_alone(client: openai.OpenAI, writer: CausalLangu
     assert -sum(choice.logprobs.token_logprobs[1:]) == pytest.approx(nats.item(), abs=1e-3)
 
 
-def test_a_replay_sees_what_the_model_saw_beyond_its_context() -> None:
+def test_a_replay_scores_tokens_beyond_the_context_as_generation_did() -> None:
     writer = language_model()
     writer.settings = LanguageModelSettings(tokens=GenerationDefaults(start=2, end=()), context=9)
     ids = writer.tokenizer.encode("The cat")
@@ -238,20 +238,20 @@ def test_a_replay_sees_what_the_model_saw_beyond_its_context() -> None:
     assert len(written.tokens) == 50
     for size in (1, 4, 50):  # however it is read
         replay = Replay(writer, ids[0], 2)
-        places = replay.follow(ids[1:])
+        places = replay.score(ids[1:])
         for begin in range(0, len(written.tokens), size):
-            places += replay.follow(written.tokens[begin : begin + size])
-        found = [place.logprob for place in places[len(ids) - 1 :]]
-        assert found == pytest.approx(written.token_logprobs, abs=1e-4)
+            places += replay.score(written.tokens[begin : begin + size])
+        result = [place.logprob for place in places[len(ids) - 1 :]]
+        assert result == pytest.approx(written.token_logprobs, abs=1e-4)
 
 
 def test_embeddings_are_the_models_vectors(client: openai.OpenAI, server: Running) -> None:
     embedder = server.state.models["vectors"].predictor
     texts = ["The cat reads a book.", "물을 마시고"]
     wanted = embedder.predict(texts)
-    found = client.embeddings.create(model="vectors", input=texts)  # the client asks for base64
-    assert [entry.embedding for entry in found.data] == [pytest.approx(vector, abs=1e-6) for vector in wanted]
-    assert found.usage.prompt_tokens == sum(len(embedder.tokenizer.encode(text)) for text in texts)
+    result = client.embeddings.create(model="vectors", input=texts)  # the client asks for base64
+    assert [entry.embedding for entry in result.data] == [pytest.approx(vector, abs=1e-6) for vector in wanted]
+    assert result.usage.prompt_tokens == sum(len(embedder.tokenizer.encode(text)) for text in texts)
     plain = client.embeddings.create(model="vectors", input=texts[1], encoding_format="float", dimensions=32)
     assert plain.data[0].embedding == pytest.approx(wanted[1], abs=1e-6)
     ids = embedder.tokenizer.encode(texts[0])
@@ -318,7 +318,7 @@ def test_what_changes_nothing_is_taken(client: openai.OpenAI) -> None:
 
 
 def test_embeddings_and_chats_that_cannot_be(client: openai.OpenAI) -> None:
-    for given, param in (
+    for ids_sent, param in (
         ({"input": ""}, None),
         ({"input": []}, "input"),
         ({"input": "the cat " * 60}, "input"),
@@ -326,12 +326,12 @@ def test_embeddings_and_chats_that_cannot_be(client: openai.OpenAI) -> None:
         ({"model": "writer"}, "model"),
         ({"input": [10**6]}, "input"),
     ):
-        asked: dict[str, Any] = {"model": "vectors", "input": "a", **given}
+        parameters: dict[str, Any] = {"model": "vectors", "input": "a", **ids_sent}
         if param is None:  # its tokeniser puts something around nothing
-            client.embeddings.create(**asked)
+            client.embeddings.create(**parameters)
             continue
         with pytest.raises(openai.BadRequestError) as refused:
-            client.embeddings.create(**asked)
+            client.embeddings.create(**parameters)
         assert refused.value.param == param
     with pytest.raises(openai.NotFoundError, match="/v1/completions"):
         client.chat.completions.create(model="writer", messages=[{"role": "user", "content": "hello"}])

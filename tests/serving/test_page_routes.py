@@ -15,7 +15,7 @@ from running import Running
 
 import heedful
 from every_task import TINY
-from heedful.serving.page.routes import FILES, HERE
+from heedful.serving.page.routes import FILES, FOLDER
 
 TEXT = "The cat reads a book."
 SERIES = [float(step % 7) for step in range(48)]
@@ -24,13 +24,13 @@ GREY = [[(row * 16 + column) % 256 for column in range(16)] for row in range(16)
 
 def document(page: str) -> dict[str, Any]:
     """What a look was made from."""
-    found = re.search(r'<script type="application/json" id="document">(.*?)</script>', page, re.DOTALL)
-    assert found
-    parsed: dict[str, Any] = json.loads(found[1])
+    page_data = re.search(r'<script type="application/json" id="document">(.*?)</script>', page, re.DOTALL)
+    assert page_data
+    parsed: dict[str, Any] = json.loads(page_data[1])
     return parsed
 
 
-def said(answer: requests.Response) -> str:
+def error_of(answer: requests.Response) -> str:
     return str(answer.json()["error"])
 
 
@@ -67,7 +67,7 @@ def test_pages_run_no_script_but_ours(server: Running) -> None:
         assert re.fullmatch(r"('self' )?'sha256-[\w+/]+='", policy["script-src"])
         assert policy["frame-ancestors"] == policy["base-uri"] == "'none'"
         assert answer.headers["x-content-type-options"] == "nosniff"
-    for path in (*HERE.glob("*.js"), HERE / "index.html"):
+    for path in (*FOLDER.glob("*.js"), FOLDER / "index.html"):
         text = path.read_text(encoding="utf-8")
         assert not re.search(
             r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|\son\w+=\"|style=\"", text
@@ -78,7 +78,7 @@ def test_pages_run_no_script_but_ours(server: Running) -> None:
 
 def test_every_sentence_is_in_both_languages() -> None:
     english, korean = (
-        json.loads((HERE / "locales" / f"{code}.json").read_text(encoding="utf-8")) for code in ("en", "ko")
+        json.loads((FOLDER / "locales" / f"{code}.json").read_text(encoding="utf-8")) for code in ("en", "ko")
     )
     assert english.keys() == korean.keys()
     assert len(english) > 100
@@ -87,7 +87,7 @@ def test_every_sentence_is_in_both_languages() -> None:
 
 def test_the_page_is_told_what_each_model_takes(server: Running) -> None:
     offer = requests.get(server.url + "/page/models", timeout=30).json()
-    models = {one["name"]: one for one in offer["models"]}
+    models = {entry["name"]: entry for entry in offer["models"]}
     assert list(models) == list(TINY)
     assert (models["en-ko"]["source"], models["en-ko"]["target"]) == ("en", "ko")
     assert models["feelings"]["labels"] == ["glad", "sad", "neither"]
@@ -101,7 +101,7 @@ def test_the_page_is_told_what_each_model_takes(server: Running) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "kind"),
+    ("name", "sent", "kind"),
     [
         ("en-ko", TEXT, "translation"),
         ("writer", TEXT, "writing"),
@@ -114,46 +114,48 @@ def test_the_page_is_told_what_each_model_takes(server: Running) -> None:
         ("sales", SERIES, "series"),
     ],
 )
-def test_a_look_is_the_page_of_the_answer(server: Running, bundles: Path, name: str, given: Any, kind: str) -> None:
-    answer = requests.post(f"{server.url}/look/{name}", json={"input": given, "language": "ko"}, timeout=30)
+def test_a_look_is_the_page_of_the_answer(server: Running, bundles: Path, name: str, sent: Any, kind: str) -> None:
+    answer = requests.post(f"{server.url}/look/{name}", json={"input": sent, "language": "ko"}, timeout=30)
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    found = document(answer.text)
-    assert (found["kind"], found["language"], found["model"]["name"]) == (kind, "ko", name)
-    item = tuple(given) if name == "answers" else given
+    page_data = document(answer.text)
+    assert (page_data["kind"], page_data["language"], page_data["model"]["name"]) == (kind, "ko", name)
+    item = tuple(sent) if name == "answers" else sent
     (predicted,) = heedful.load(bundles / name).predict([item])
     if kind in ("translation", "writing"):
-        assert (found["question"], found["answer"]) == (TEXT, predicted)
+        assert (page_data["question"], page_data["answer"]) == (TEXT, predicted)
     if name == "answers":
-        assert found["answer"] == (predicted["answer"] or "–")
-        assert found["classes"][0]["probability"] >= predicted["probability"] - 1e-5
+        assert page_data["answer"] == (predicted["answer"] or "–")
+        assert page_data["classes"][0]["probability"] >= predicted["probability"] - 1e-5
     elif name == "entities":
         shares = {f"{span['text']}: {span['label']}": span["probability"] for span in predicted}
-        assert {one["label"]: one["probability"] for one in found["classes"] or ()} == pytest.approx(shares, abs=1e-5)
-    elif found["classes"] and name != "gaps":
-        shares = {one["label"]: one["probability"] for one in found["classes"]}
+        assert {entry["label"]: entry["probability"] for entry in page_data["classes"] or ()} == pytest.approx(
+            shares, abs=1e-5
+        )
+    elif page_data["classes"] and name != "gaps":
+        shares = {entry["label"]: entry["probability"] for entry in page_data["classes"]}
         assert shares == pytest.approx(predicted, abs=1e-5)
     if kind == "series":
-        assert found["series"]["forecast"] == pytest.approx(predicted, rel=1e-5)
+        assert page_data["series"]["forecast"] == pytest.approx(predicted, rel=1e-5)
 
 
 def test_a_look_draws_the_words_that_its_seed_draws(server: Running, bundles: Path) -> None:
-    words: Any = {"temperature": 1.5, "seed": 11, "max_new_tokens": 12}
-    answer = requests.post(f"{server.url}/look/writer", json={"input": TEXT, **words}, timeout=30)
-    (predicted,) = heedful.load(bundles / "writer", "language_model").predict([TEXT], sample=True, **words)
+    options: Any = {"temperature": 1.5, "seed": 11, "max_new_tokens": 12}
+    answer = requests.post(f"{server.url}/look/writer", json={"input": TEXT, **options}, timeout=30)
+    (predicted,) = heedful.load(bundles / "writer", "language-model").predict([TEXT], sample=True, **options)
     assert document(answer.text)["answer"] == predicted
-    (surest,) = heedful.load(bundles / "writer", "language_model").predict([TEXT], sample=False, max_new_tokens=12)
+    (surest,) = heedful.load(bundles / "writer", "language-model").predict([TEXT], sample=False, max_new_tokens=12)
     assert predicted != surest
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "why"),
+    ("name", "sent", "reason"),
     [
         ("en-ko", {"input": "cat " * 500}, "at most 400 tokens"),
         ("en-ko", {"input": "a" * 20_001}, "20,000"),
         ("en-ko", {"input": " "}, "empty"),
         ("en-ko", {"input": [TEXT, TEXT]}, "text"),
-        ("writer", {"input": TEXT, "max_new_tokens": 399}, "ask for fewer"),
+        ("writer", {"input": TEXT, "max_new_tokens": 399}, "lower max_new_tokens"),
         ("writer", {"input": TEXT, "max_new_tokens": 5000}, "1,024"),
         ("feelings", {"input": TEXT, "beam": 2}, "beam"),
         ("pictures", {"input": "/etc/passwd"}, "base64"),
@@ -161,10 +163,10 @@ def test_a_look_draws_the_words_that_its_seed_draws(server: Running, bundles: Pa
         ("en-ko", {"input": TEXT, "language": "xx"}, "language"),
     ],
 )
-def test_what_cannot_be_looked_at_is_said_in_words(server: Running, name: str, given: Any, why: str) -> None:
-    answer = requests.post(f"{server.url}/look/{name}", json=given, timeout=30)
+def test_an_invalid_look_request_is_refused_with_the_reason(server: Running, name: str, sent: Any, reason: str) -> None:
+    answer = requests.post(f"{server.url}/look/{name}", json=sent, timeout=30)
     assert answer.status_code == 400
-    assert why in said(answer)
+    assert reason in error_of(answer)
 
 
 def test_looks_are_given_only_where_they_may_be(server: Running, serving: Callable[..., Running]) -> None:
@@ -174,5 +176,5 @@ def test_looks_are_given_only_where_they_may_be(server: Running, serving: Callab
     address, key = f"{closed.url}/look/en-ko", {"Authorization": "Bearer secret"}
     refused = [requests.post(address, json={"input": TEXT}, headers=headers, timeout=30) for headers in ({}, key)]
     assert [answer.status_code for answer in refused] == [403, 403]
-    assert "key" in said(refused[0])
-    assert "look inside" in said(refused[1])
+    assert "key" in error_of(refused[0])
+    assert "look inside" in error_of(refused[1])

@@ -18,19 +18,19 @@ from running import Running
 
 import heedful
 from every_task import TINY
-from heedful.serving.inputs import PIXELS
+from heedful.serving.inputs import MAX_PIXELS
 
 TEXTS = ["The cat reads.", "나는 물을 마셔요, and she plays in the garden.", "x"]
 PIXELS_8 = np.random.default_rng(0).integers(0, 256, (20, 12)).tolist()
 SERIES: list[Any] = [50 + math.sin(step / 3) for step in range(60)]
 
 
-def predict(server: Running, model: str, inputs: Any, **words: Any) -> Any:
-    answer = server.ask(f"/v1/predict/{model}", {"inputs": inputs, **words})
+def predict(server: Running, model: str, inputs: Any, **options: Any) -> Any:
+    answer = server.ask(f"/v1/predict/{model}", {"inputs": inputs, **options})
     assert answer.status == 200, answer.body
-    found = json.loads(answer.body, parse_constant=pytest.fail)
-    assert (found["model"], found["task"]) == (model, server.state.models[model].task)
-    return found["outputs"]
+    output = json.loads(answer.body, parse_constant=pytest.fail)
+    assert (output["model"], output["task"]) == (model, server.state.models[model].task)
+    return output["outputs"]
 
 
 def png(pixels: Any, kind: str = "PNG") -> str:
@@ -42,29 +42,32 @@ def png(pixels: Any, kind: str = "PNG") -> str:
 @pytest.mark.parametrize("name", ["en-ko", "writer"])
 def test_writers_write_what_they_write_in_python(name: str, server: Running, bundles: Path) -> None:
     model: Any = heedful.load(bundles / name)
-    for words in ({}, {"beam": 3, "max_new_tokens": 7}, {"sample": True, "top_k": 9, "seed": 3}):
-        wanted = model.answers(TEXTS, **words)
-        found = predict(server, name, TEXTS, **words)
-        assert [one["text"] for one in found] == [one.text for one in wanted]
-        assert [one["finished"] for one in found] == [one.finished for one in wanted]
-        assert [one["logprob"] for one in found] == pytest.approx([one.logprob for one in wanted], abs=1e-3)
-    (found,) = predict(server, name, TEXTS[:1], n_best=3)
+    for options in ({}, {"beam": 3, "max_new_tokens": 7}, {"sample": True, "top_k": 9, "seed": 3}):
+        wanted = model.answers(TEXTS, **options)
+        output = predict(server, name, TEXTS, **options)
+        assert [entry["text"] for entry in output] == [entry.text for entry in wanted]
+        assert [entry["finished"] for entry in output] == [entry.finished for entry in wanted]
+        assert [entry["logprob"] for entry in output] == pytest.approx([entry.logprob for entry in wanted], abs=1e-3)
+    (output,) = predict(server, name, TEXTS[:1], n_best=3)
     ((best, *others),) = model.candidates(TEXTS[:1], n_best=3)
-    assert (found["text"], [one["text"] for one in found["alternatives"]]) == (best.text, [one.text for one in others])
+    assert (output["text"], [entry["text"] for entry in output["alternatives"]]) == (
+        best.text,
+        [entry.text for entry in others],
+    )
 
 
 def test_spans_are_those_of_python(server: Running, bundles: Path) -> None:
     pairs = [["Who reads?", "The cat reads a book by the sea."], ["무엇을?", "나는 정원에서 물을 마시고 그는 놀아요."]]
-    answers = heedful.load(bundles / "answers", "question-answering").predict([(one, two) for one, two in pairs])
-    for found, wanted in zip(predict(server, "answers", pairs), answers, strict=True):
-        assert found | {"probability": 0.0} == wanted | {"probability": 0.0}
-        assert found["probability"] == pytest.approx(wanted["probability"], abs=1e-5)
+    answers = heedful.load(bundles / "answers", "question-answering").predict([(entry, two) for entry, two in pairs])
+    for output, wanted in zip(predict(server, "answers", pairs), answers, strict=True):
+        assert output | {"probability": 0.0} == wanted | {"probability": 0.0}
+        assert output["probability"] == pytest.approx(wanted["probability"], abs=1e-5)
     refused = server.ask("/v1/predict/answers", {"inputs": ["no context"]})
     assert (refused.status, b"needs its context" in refused.body) == (400, True)
     tagged = heedful.load(bundles / "entities", "tagging").predict(TEXTS)
-    for found, spans in zip(predict(server, "entities", TEXTS), tagged, strict=True):
-        assert [(one["text"], one["label"], one["start"]) for one in found["spans"]] == [
-            (one["text"], one["label"], one["start"]) for one in spans
+    for output, spans in zip(predict(server, "entities", TEXTS), tagged, strict=True):
+        assert [(entry["text"], entry["label"], entry["start"]) for entry in output["spans"]] == [
+            (entry["text"], entry["label"], entry["start"]) for entry in spans
         ]
 
 
@@ -74,27 +77,31 @@ def test_spans_are_those_of_python(server: Running, bundles: Path) -> None:
         ("feelings", [*TEXTS, ["The cat", "나는"]]),
         ("vectors", TEXTS),
         ("pictures", [PIXELS_8, [[0.5] * 16] * 16]),
-        ("sales", [SERIES, [[one] for one in SERIES], [*SERIES[:50], None, *SERIES[51:]]]),
+        ("sales", [SERIES, [[entry] for entry in SERIES], [*SERIES[:50], None, *SERIES[51:]]]),
     ],
 )
 def test_readers_say_what_they_say_in_python(name: str, inputs: list[Any], server: Running, bundles: Path) -> None:
-    given = [tuple(one) if isinstance(one[0], str) and isinstance(one, list) else one for one in inputs]
-    for found, wanted in zip(predict(server, name, inputs), heedful.load(bundles / name).predict(given), strict=True):
+    value = [tuple(entry) if isinstance(entry[0], str) and isinstance(entry, list) else entry for entry in inputs]
+    for output, wanted in zip(predict(server, name, inputs), heedful.load(bundles / name).predict(value), strict=True):
         if isinstance(wanted, dict):
-            assert [one["label"] for one in found["labels"]] == list(wanted)
-            assert [one["probability"] for one in found["labels"]] == pytest.approx(list(wanted.values()), abs=1e-5)
+            assert [entry["label"] for entry in output["labels"]] == list(wanted)
+            assert [entry["probability"] for entry in output["labels"]] == pytest.approx(
+                list(wanted.values()), abs=1e-5
+            )
         else:
-            (values,) = found.values()
+            (values,) = output.values()
             np.testing.assert_allclose(values, wanted, atol=1e-4)
 
 
 def test_gaps_are_filled_and_guessed(server: Running, bundles: Path) -> None:
     text = "The [MASK] reads a [MASK]."
-    model = heedful.load(bundles / "gaps", "masked")
-    (found,) = predict(server, "gaps", [text])
-    assert found["text"] == model.predict([text])[0]
+    model = heedful.load(bundles / "gaps", "masked-lm")
+    (output,) = predict(server, "gaps", [text])
+    assert output["text"] == model.predict([text])[0]
     (wanted,) = model.guesses([text])
-    assert [[one["text"] for one in gap] for gap in found["gaps"]] == [[one.text for one in gap] for gap in wanted]
+    assert [[entry["text"] for entry in gap] for gap in output["gaps"]] == [
+        [entry.text for entry in gap] for gap in wanted
+    ]
 
 
 def test_an_image_may_be_a_file_in_base64(server: Running) -> None:
@@ -116,7 +123,7 @@ def bomb(side: int) -> str:
 
 REFUSED: list[tuple[str, Any, str]] = [
     ("en-ko", {"inputs": ["a", 7]}, "inputs.1"),
-    ("en-ko", {"inputs": ["a", ["b", "c"]]}, "inputs[1]: this model reads text"),
+    ("en-ko", {"inputs": ["a", ["b", "c"]]}, "inputs[1]: this model takes text"),
     ("en-ko", {"inputs": ["a", "\ud800"]}, "inputs[1]: "),
     ("en-ko", {"inputs": ["a", "x" * 20_001]}, "inputs[1]: it has 20,001 characters"),
     ("en-ko", {"inputs": ["a"] * 129}, "at most 128"),
@@ -130,28 +137,34 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("en-ko", {"inputs": ["a"], "precision": "int8"}, "precision: "),
     ("en-ko", {"inputs": ["a"], "top_k": 3}, "top_k is for sampling"),
     ("writer", {"inputs": ["a", "cat " * 200]}, "inputs[1]: it has "),
-    ("feelings", {"inputs": ["a"], "beam": 2}, "beam: this model, for classification, writes nothing"),
-    ("feelings", {"inputs": ["a", ["a", "b", "c"]]}, "inputs[1]: this model reads text"),
+    ("feelings", {"inputs": ["a"], "beam": 2}, "beam: this model, for classification, does not generate text"),
+    ("feelings", {"inputs": ["a", ["a", "b", "c"]]}, "inputs[1]: this model takes text"),
     ("gaps", {"inputs": ["a [MASK]", "b"]}, "inputs[1]: it has no gap"),
     ("pictures", {"inputs": [PIXELS_8, "/etc/passwd"]}, "inputs[1]: "),
     ("pictures", {"inputs": [PIXELS_8, base64.b64encode(b"GIF89a").decode()]}, "inputs[1]: it cannot be read"),
-    ("pictures", {"inputs": [bomb(3000), bomb(3000)]}, f"inputs[1]: the images of a request have at most {PIXELS:,}"),
-    ("pictures", {"inputs": [["x" * 9000, *["y"] * 9000]]}, "inputs[0]: it holds text where a number belongs"),
-    ("pictures", {"inputs": [[[[[1]]]]]}, "inputs[0]: it holds a list"),
+    (
+        "pictures",
+        {"inputs": [bomb(3000), bomb(3000)]},
+        f"inputs[1]: the images of a request may have at most {MAX_PIXELS:,}",
+    ),
+    ("pictures", {"inputs": [["x" * 9000, *["y"] * 9000]]}, "inputs[0]: it contains text in place of a number"),
+    ("pictures", {"inputs": [[[[[1]]]]]}, "inputs[0]: it contains a list"),
     ("pictures", {"inputs": [[[1, 2], [3]]]}, "inputs[0]: "),
     ("pictures", {"inputs": [[]]}, "inputs[0]: "),
     ("sales", {"inputs": [SERIES, SERIES[:40]]}, "inputs[1]: this model forecasts from 48 steps"),
-    ("sales", {"inputs": [SERIES, [*SERIES, True]]}, "inputs[1]: it holds true or false"),
+    ("sales", {"inputs": [SERIES, [*SERIES, True]]}, "inputs[1]: it contains true or false"),
     ("sales", {"inputs": [[1e308, -1e308] * 30]}, "inputs[0]: "),
     ("sales", {"inputs": [[10**400] * 60]}, "inputs[0]: "),
 ]
 
 
-@pytest.mark.parametrize(("name", "body", "why"), REFUSED, ids=[f"{name}: {why:.30}" for name, _, why in REFUSED])
-def test_what_cannot_be_answered_is_named(name: str, body: Any, why: str, server: Running) -> None:
+@pytest.mark.parametrize(
+    ("name", "body", "reason"), REFUSED, ids=[f"{name}: {reason:.30}" for name, _, reason in REFUSED]
+)
+def test_an_invalid_input_is_refused_with_the_reason(name: str, body: Any, reason: str, server: Running) -> None:
     answer = server.ask(f"/v1/predict/{name}", body)
     assert answer.status == 400, answer.body
-    assert why in answer.json["error"]["message"]
+    assert reason in answer.json["error"]["message"]
     assert answer.json["error"]["type"] == "invalid_request_error"
 
 

@@ -53,18 +53,18 @@ def test_whatever_is_asked_the_answer_is_one_that_the_schema_knows(operations: l
     for operation in operations:
         forbids = operation.body or operation.query  # a name in a path may be any
         for mode in GenerationMode if forbids else [GenerationMode.POSITIVE]:
-            asked = operation.as_strategy(generation_mode=mode)
-            slowly_and_always_the_same(given(case=asked, name=st.sampled_from([None, *TINY]))(ask))()
+            section = operation.as_strategy(generation_mode=mode)
+            slowly_and_always_the_same(given(case=section, name=st.sampled_from([None, *TINY]))(ask))()
 
-    told = {operation.label for operation in operations if "200" in operation.responses.status_codes}
-    assert told == {label for label, statuses in answered.items() if 200 in statuses}
+    successful = {operation.label for operation in operations if "200" in operation.responses.status_codes}
+    assert successful == {label for label, statuses in answered.items() if 200 in statuses}
 
 
 def aim(case: Case[Any], name: str | None) -> None:
     """Ask a model that there is, for what it can do: made-up names get no further than 404."""
     if name is None:
         return
-    known = {"model": FITTING.get(case.path, name), "source": "en", "target": "ko"}
-    for asked in (case.path_parameters, case.query, case.body):
-        if isinstance(asked, dict):
-            asked.update({key: value for key, value in known.items() if key in asked})
+    valid_values = {"model": FITTING.get(case.path, name), "source": "en", "target": "ko"}
+    for section in (case.path_parameters, case.query, case.body):
+        if isinstance(section, dict):
+            section.update({key: value for key, value in valid_values.items() if key in section})

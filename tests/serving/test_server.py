@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from running import ENOUGH, Running, hold, later
+from running import ENOUGH, Running, add_blocking_route, in_thread
 
 from heedful.errors import ConfigError
 from heedful.serving.server import ListenError, address, listen
@@ -16,14 +16,14 @@ from heedful.serving.settings import Settings
 Serving = Callable[..., Running]
 
 
-def test_it_listens_where_it_says() -> None:
-    with listen(Settings(port=0)) as found:
-        assert address(found) == f"http://127.0.0.1:{found.getsockname()[1]}"
+def test_the_address_is_where_the_server_listens() -> None:
+    with listen(Settings(port=0)) as listener:
+        assert address(listener) == f"http://127.0.0.1:{listener.getsockname()[1]}"
         with pytest.raises(ListenError, match="the port is in use; choose another"):
-            listen(Settings(port=found.getsockname()[1]))
+            listen(Settings(port=listener.getsockname()[1]))
     with pytest.raises(ListenError, match="cannot listen at 'no host at all'"):
         listen(Settings(host="no host at all"))
-    with pytest.raises(ListenError, match="this machine has no such address"):
+    with pytest.raises(ListenError, match="this machine does not have this address"):
         listen(Settings(host="192.0.2.1"))
 
 
@@ -31,26 +31,26 @@ def test_an_address_of_six_parts_is_written_in_brackets() -> None:
     if not socket.has_ipv6:
         pytest.skip("this machine knows no IPv6")
     try:
-        found = listen(Settings(host="::1", port=0))
+        listener = listen(Settings(host="::1", port=0))
     except ListenError:
         pytest.skip("this machine has no IPv6 address")
-    with found:
-        assert address(found) == f"http://[::1]:{found.getsockname()[1]}"
+    with listener:
+        assert address(listener) == f"http://[::1]:{listener.getsockname()[1]}"
 
 
-def test_a_server_that_stops_answers_what_it_has_and_begins_nothing(serving: Serving) -> None:
+def test_a_stopping_server_answers_running_requests_and_refuses_new_ones(serving: Serving) -> None:
     running = serving("feelings")
-    held = hold(running)
-    first = later(running.ask, "/hold", {})
-    held.wait()
+    route = add_blocking_route(running)
+    first = in_thread(running.ask, "/hold", {})
+    route.wait()
     running.state.draining.set()  # as a signal does first
     answer = running.ask("/health")
     assert (answer.status, answer.json) == (503, {"status": "draining"})
     answer = running.ask("/v1/predict/feelings", {"inputs": ["a"]})
     assert (answer.status, answer.json["error"]["code"], answer.headers["retry-after"]) == (503, "stopping", "1")
     running.server.stop()
-    held.release()
-    assert first.result(ENOUGH).json == {"held": "no more"}
+    route.release()
+    assert first.result(ENOUGH).json == {"blocked": "no more"}
     running.thread.join(ENOUGH)
     with pytest.raises(ConnectionRefusedError):
         running.connect()
@@ -58,9 +58,9 @@ def test_a_server_that_stops_answers_what_it_has_and_begins_nothing(serving: Ser
 
 def test_what_does_not_end_in_time_is_told_so(serving: Serving) -> None:
     running = serving("feelings", drain_seconds=1.0)
-    held = hold(running)
-    first = later(running.ask, "/hold", {})
-    held.wait()
+    route = add_blocking_route(running)
+    first = in_thread(running.ask, "/hold", {})
+    route.wait()
     running.stop()
     answer = first.result(ENOUGH)
     assert (answer.status, answer.json) == (503, {"error": "the server is stopping"})
@@ -77,17 +77,17 @@ def test_too_many_connections_are_told_so(serving: Serving) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "why"),
+    ("limits", "message"),
     [
-        ({"port": 65536}, "port goes from 0"),
+        ({"port": 65536}, "port must be from 0"),
         ({"host": " "}, "host is empty"),
         ({"max_body": 0}, "max_body must be at least 1"),
         ({"seconds": 0.0}, "seconds must be more than 0"),
         ({"max_connections": 2, "max_concurrency": 3}, "3 requests at once need as many connections"),
         ({"api_keys": ("a", " ")}, "an API key is empty"),
-        ({"trusted_proxies": ("proxy.example",)}, "a trusted proxy is an address"),
+        ({"trusted_proxies": ("proxy.example",)}, "a trusted proxy must be an address"),
     ],
 )
-def test_limits_that_make_no_sense_are_refused(limits: dict[str, Any], why: str) -> None:
-    with pytest.raises(ConfigError, match=why):
+def test_invalid_limits_are_refused(limits: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         Settings(**limits)

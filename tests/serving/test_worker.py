@@ -1,4 +1,4 @@
-"""A model's queue and thread: answers as if everyone were alone, limits that hold, places that are freed."""
+"""Workers: concurrent requests are answered as single ones, limits hold, cancelled requests free their place."""
 
 from __future__ import annotations
 
@@ -18,15 +18,32 @@ import torch
 from every_task import classifier, embedder, forecaster, image_classifier, language_model, translator
 from heedful.errors import ConfigError, HeedfulError
 from heedful.generation import GenerationConfig
+from heedful.serving.errors import DeadlineExceeded, Overloaded
 from heedful.serving.models import Served
 from heedful.serving.settings import Settings
-from heedful.serving.worker import CORE_BUDGET, Closed, DeadlineExceeded, ModelWorker, Overloaded
+from heedful.serving.worker import CORE_BUDGET, Closed, ModelWorker
 from heedful.tasks.predictor import ItemError
-from heedful.tasks.text_generator import TextGenerator
+from heedful.tasks.text_generator import Answer, TextGenerator
 
 ENOUGH = 30.0  # seconds for what takes none
-WORDS = ["the", "cat", "reads", "a", "book", "by", "sea", "I", "drink", "water", "in", "garden", "and", "she", "plays"]
-TEXTS = [" ".join(WORDS[(5 * n + step) % 15] for step in range(1 + n % 12)) for n in range(50)]
+TERMS = [
+    "the",
+    "cat",
+    "reads",
+    "a",
+    "book",
+    "by",
+    "sea",
+    "I",
+    "drink",
+    "water",
+    "in",
+    "garden",
+    "and",
+    "she",
+    "plays",
+]
+TEXTS = [" ".join(TERMS[(5 * n + step) % 15] for step in range(1 + n % 12)) for n in range(50)]
 WAYS: list[dict[str, Any]] = [
     {},
     {"beam": 1},
@@ -45,7 +62,7 @@ def opened(predictor: Any, **limits: Any) -> Iterator[ModelWorker]:
         worker.close()
 
 
-class Held:
+class BlockedWorker:
     """The model's thread stands still until it is let go."""
 
     def __init__(self, worker: ModelWorker) -> None:
@@ -101,81 +118,87 @@ def endless() -> Any:
 
 
 @pytest.mark.parametrize("make", [translating, continuing, rolling])
-def test_fifty_at_once_are_answered_as_each_alone_while_some_leave(make: Callable[[], TextGenerator]) -> None:
+def test_concurrent_requests_are_answered_as_single_ones(
+    make: Callable[[], TextGenerator],
+) -> None:
     predictor = make()
     asks = list(zip(TEXTS, cycle(WAYS)))
-    alone = [predictor.candidates([text], **words)[0] for text, words in asks]
+    single = [predictor.candidates([text], **options)[0] for text, options in asks]
 
     async def crowd(worker: ModelWorker) -> list[Any]:
-        tasks = [asyncio.create_task(worker.candidates([text], **words)) for text, words in asks]
+        tasks = [asyncio.create_task(worker.candidates([text], **options)) for text, options in asks]
         await until(lambda: worker.running > 0)
         for task in tasks[::7]:
             task.cancel()
-        found = await asyncio.gather(*tasks, return_exceptions=True)
+        results = await asyncio.gather(*tasks, return_exceptions=True)
         await until(lambda: (worker.waiting, worker.running) == (0, 0))
-        return found
+        return results
 
     with opened(predictor) as worker:
-        found = asyncio.run(crowd(worker))
-        together = asyncio.run(worker.candidates(TEXTS[:9], sample=True, seed=1))
-    assert together == predictor.candidates(TEXTS[:9], sample=True, seed=1)
-    gone = sum(isinstance(one, asyncio.CancelledError) for one in found)
+        results = asyncio.run(crowd(worker))
+        batched = asyncio.run(worker.candidates(TEXTS[:9], sample=True, seed=1))
+    assert batched == predictor.candidates(TEXTS[:9], sample=True, seed=1)
+    gone = sum(isinstance(outcome, asyncio.CancelledError) for outcome in results)
     assert 0 < gone <= 8
-    for one, answers in zip(found, alone, strict=True):
-        assert isinstance(one, asyncio.CancelledError) or one == [answers]
-    lengths = {answers[0].n_tokens for answers in alone}
+    for outcome, answers in zip(results, single, strict=True):
+        assert isinstance(outcome, asyncio.CancelledError) or outcome == [answers]
+    lengths = {answers[0].n_tokens for answers in single}
     assert max(lengths) > 32 if make is rolling else len(lengths) > 3
 
 
 @pytest.mark.parametrize("make", [translating, continuing, rolling])
-def test_a_stream_spells_the_answer_token_by_token(make: Callable[[], Any]) -> None:
+def test_a_stream_has_the_tokens_of_the_answer(make: Callable[[], Any]) -> None:
     predictor = make()
     if predictor.task == "translation":
         predictor.settings = predictor.settings.changed(one_sentence=True)
     texts = ["The cat reads. I drink water in the garden. She plays!", "a book", "고양이"]
 
-    async def streamed(worker: ModelWorker, text: str, **words: Any) -> tuple[list[Any], Any]:
-        stream = worker.stream(text, **words)
-        return [token async for token in stream], stream.answer
+    async def streamed(worker: ModelWorker, text: str, **options: Any) -> tuple[list[Any], Any]:
+        *batches, answer = [item async for item in worker.stream(text, **options)]
+        return [token for batch in batches if isinstance(batch, list) for token in batch], answer
 
     async def all_of_them(worker: ModelWorker) -> list[Any]:
-        return await asyncio.gather(*(streamed(worker, text, **words) for text in texts for words in WAYS[1:]))
+        return await asyncio.gather(*(streamed(worker, text, **options) for text in texts for options in WAYS[1:]))
 
     with opened(predictor) as worker:
-        found = asyncio.run(all_of_them(worker))
-    asks = [(text, words) for text in texts for words in WAYS[1:]]
-    for (text, words), (tokens, answer) in zip(asks, found, strict=True):
-        own = predictor.stream(text, **words)
-        assert "".join(token.text for token in tokens) == "".join(own)
-        assert answer == own.answer
+        results = asyncio.run(all_of_them(worker))
+    asks = [(text, options) for text in texts for options in WAYS[1:]]
+    for (text, options), (tokens, answer) in zip(asks, results, strict=True):
+        reference = predictor.stream(text, **options)
+        assert "".join(token.text for token in tokens) == "".join(reference)
+        assert answer == reference.answer
         written: list[tuple[int, float]] = []
         for ids in predictor.inputs(text):
-            part = predictor.stream_tokens(ids, predictor.generation_config(words))
-            shown = [*part]
+            part = predictor.stream_tokens(ids, predictor.generation_config(options))
+            visible = [*part]
             assert part.answer is not None
-            written += zip(shown, part.answer.token_logprobs, strict=False)  # an end is not shown
+            written += zip(visible, part.answer.token_logprobs, strict=False)  # an end is not shown
         assert [token.id for token in tokens] == [token for token, _ in written]
         assert [token.logprob for token in tokens] == pytest.approx([logprob for _, logprob in written], abs=1e-5)
 
 
-def ids_of(predictor: TextGenerator, text: str, **words: Any) -> list[int]:
-    """Of one answer, alone."""
-    ((best, *_),) = predictor.generate(predictor.inputs(text), predictor.generation_config(words))
+def ids_of(predictor: TextGenerator, text: str, **options: Any) -> list[int]:
+    """Return the tokens of the best answer, generated without a server."""
+    ((best, *_),) = predictor.generate(predictor.inputs(text), predictor.generation_config(options))
     return list(best.tokens)
 
 
-def test_a_stream_that_is_closed_frees_its_place_and_a_slow_reader_holds_nobody() -> None:
+def test_closing_a_stream_frees_its_place_and_a_slow_reader_delays_nobody() -> None:
     predictor = endless()
 
     async def leaving(worker: ModelWorker) -> list[Any]:
         slow, leaves = worker.stream("the cat", max_new_tokens=40), worker.stream("a book", max_new_tokens=40)
-        tokens = [await anext(slow)]
+        first = await anext(slow)
         await anext(leaves)
         await leaves.aclose()
         others = await asyncio.gather(*(worker.candidates([text], max_new_tokens=40) for text in TEXTS[:5]))
         assert len(others) == 5
         await until(lambda: (worker.waiting, worker.running) == (0, 0))  # the slow one's answer waits for it
-        return tokens + [token async for token in slow]
+        rest, answer = [item async for item in slow]  # all that came meanwhile is one batch
+        assert isinstance(first, list)
+        assert isinstance(rest, list)
+        assert isinstance(answer, Answer)
+        return [*first, *rest]
 
     with opened(predictor) as worker:
         tokens = asyncio.run(leaving(worker))
@@ -190,31 +213,31 @@ READERS: dict[str, tuple[Callable[[], Any], list[Any], Any]] = {
 }
 
 
-def nearly(found: Any, wanted: Any) -> None:
+def nearly(results: Any, wanted: Any) -> None:
     if isinstance(wanted, dict):
-        assert found == pytest.approx(wanted, abs=1e-5)
-        assert list(found) == list(wanted)
+        assert results == pytest.approx(wanted, abs=1e-5)
+        assert list(results) == list(wanted)
     else:
-        torch.testing.assert_close(torch.tensor(found), torch.tensor(wanted), atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(torch.tensor(results), torch.tensor(wanted), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_readers_answer_everyone_their_own_whatever_others_send(name: str) -> None:
+def test_batched_requests_get_their_own_answers_whatever_others_send(name: str) -> None:
     make, items, bad = READERS[name]
     predictor = make()
     calls: list[int] = []
     predict = predictor.predict
 
-    def noted(given: list[Any]) -> list[Any]:
-        calls.append(len(given))
-        found: list[Any] = predict(given)
-        return found
+    def noted(arguments: list[Any]) -> list[Any]:
+        calls.append(len(arguments))
+        results: list[Any] = predict(arguments)
+        return results
 
     predictor.predict = noted
     asks = [items[first : first + 1 + first % 3] for first in range(len(items) - 2)]
 
     async def crowd(worker: ModelWorker) -> list[Any]:
-        async with Held(worker):
+        async with BlockedWorker(worker):
             tasks = [asyncio.create_task(worker.predict(ask)) for ask in asks]
             refused = asyncio.create_task(worker.predict([items[0], bad]))
             with pytest.raises(ItemError) as error:
@@ -225,14 +248,14 @@ def test_readers_answer_everyone_their_own_whatever_others_send(name: str) -> No
             tasks[0].cancel()
             await asyncio.wait([tasks[0]])
             assert worker.waiting == sum(map(len, asks[1:]))
-        found = await asyncio.gather(*tasks[1:])
+        results = await asyncio.gather(*tasks[1:])
         assert (worker.waiting, worker.running) == (0, 0)
-        return found
+        return results
 
     with opened(predictor) as worker:
-        found = asyncio.run(crowd(worker))
+        results = asyncio.run(crowd(worker))
     assert len(calls) <= 1 + sum(calls) // 32
-    for answers, ask in zip(found, asks[1:], strict=True):
+    for answers, ask in zip(results, asks[1:], strict=True):
         for answer, wanted in zip(answers, predict(ask), strict=True):
             nearly(answer, wanted)
 
@@ -243,8 +266,8 @@ def test_what_fails_only_when_it_is_read_fails_alone() -> None:
     assert predictor.validation_error(huge) is None
 
     async def both(worker: ModelWorker) -> list[Any]:
-        async with Held(worker):
-            tasks = [asyncio.create_task(worker.predict([fine, one])) for one in (fine, huge, fine)]
+        async with BlockedWorker(worker):
+            tasks = [asyncio.create_task(worker.predict([fine, outcome])) for outcome in (fine, huge, fine)]
             await until(lambda: worker._n_queued() == 6)
         return await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -256,28 +279,28 @@ def test_what_fails_only_when_it_is_read_fails_alone() -> None:
 
 
 @pytest.mark.parametrize("make", [translating, classifier])
-def test_too_many_are_refused_at_once_and_too_slow_is_too_late(make: Callable[[], Any]) -> None:
+def test_too_many_items_are_refused_at_once_and_slow_ones_time_out(make: Callable[[], Any]) -> None:
     async def full(worker: ModelWorker) -> None:
-        async with Held(worker):
+        async with BlockedWorker(worker):
             inside = [asyncio.create_task(worker.predict(TEXTS[n : n + 2])) for n in range(3)]
             await until(lambda: worker.waiting == 6)
             for count in (1, 3):
                 with pytest.raises(Overloaded) as busy:
                     await worker.predict(TEXTS[:count])
-                assert busy.value.retry_after >= 1
+                assert (busy.value.retry_after or 0) >= 1
             with pytest.raises(Overloaded):
                 await worker.call(lambda: None)
         assert [len(answers) for answers in await asyncio.gather(*inside)] == [2, 2, 2]
         assert len(await worker.predict(TEXTS[:9])) == 9  # more than may wait, but nothing else does
 
     async def late(worker: ModelWorker) -> None:
-        held = Held(worker)
+        blocked = BlockedWorker(worker)
         with pytest.raises(DeadlineExceeded):
             await worker.predict(TEXTS[:1])
         with pytest.raises(DeadlineExceeded):
             await worker.call(lambda: None)
         assert worker.waiting == 0
-        held.released.set()
+        blocked.released.set()
 
     with opened(make(), max_waiting=6) as worker:
         asyncio.run(full(worker))
@@ -290,7 +313,7 @@ def test_several_threads_answer_as_one_does_and_leave_the_model_to_who_asks_for_
 ) -> None:
     monkeypatch.setattr(CORE_BUDGET, "total", 3)
     model, texts = translating(), [f"{text} {number}" for number in range(9) for text in TEXTS[:4]]
-    alone = model.predict(texts)
+    single = model.predict(texts)
     begun: list[int] = []  # steps, by the thread that took them
     during: list[int] = []  # how many began or ended while somebody had the model alone
     ended: list[int] = []
@@ -303,19 +326,19 @@ def test_several_threads_answer_as_one_does_and_leave_the_model_to_who_asks_for_
     async def crowd(worker: ModelWorker) -> list[list[str]]:
         step = worker._step
 
-        def counted(thread: int) -> None:
+        def calls_of(thread: int) -> None:
             begun.append(thread)
             step(thread)
             ended.append(thread)
 
-        monkeypatch.setattr(worker, "_step", counted)
-        asked = [asyncio.create_task(worker.predict([text])) for text in texts]
+        monkeypatch.setattr(worker, "_step", calls_of)
+        requested = [asyncio.create_task(worker.predict([text])) for text in texts]
         for _ in range(5):
             await worker.call(moment)
-        return await asyncio.gather(*asked)
+        return await asyncio.gather(*requested)
 
     with opened(model) as worker:
-        assert [answer for (answer,) in asyncio.run(crowd(worker))] == alone
+        assert [answer for (answer,) in asyncio.run(crowd(worker))] == single
     assert len({*begun}) > 1
     assert during == [0] * 5
 
@@ -323,7 +346,7 @@ def test_several_threads_answer_as_one_does_and_leave_the_model_to_who_asks_for_
 @pytest.mark.parametrize("make", [translating, classifier])
 def test_closing_ends_the_thread_and_tells_who_waits(make: Callable[[], Any]) -> None:
     async def closed(worker: ModelWorker) -> list[Any]:
-        async with Held(worker):
+        async with BlockedWorker(worker):
             tasks: list[Awaitable[Any]] = [asyncio.create_task(worker.predict([text])) for text in TEXTS[:4]]
             await until(lambda: worker.waiting == 4)
             tasks.append(asyncio.create_task(worker.call(lambda: None)))
@@ -336,12 +359,12 @@ def test_closing_ends_the_thread_and_tells_who_waits(make: Callable[[], Any]) ->
         return await asyncio.gather(*tasks, return_exceptions=True)
 
     with opened(make()) as worker:
-        found = asyncio.run(closed(worker))
+        results = asyncio.run(closed(worker))
         assert not any(thread.is_alive() for thread in worker._threads)
-    assert [type(one) for one in found] == [Closed] * 5
+    assert [type(outcome) for outcome in results] == [Closed] * 5
 
 
-def test_mistakes_are_told_before_anything_is_queued() -> None:
+def test_invalid_requests_fail_before_anything_is_queued() -> None:
     async def mistakes(worker: ModelWorker, reading: ModelWorker) -> None:
         with pytest.raises(ItemError, match="text 2"):
             await worker.candidates(["a", "the cat " * 40])
@@ -349,7 +372,7 @@ def test_mistakes_are_told_before_anything_is_queued() -> None:
             await worker.candidates(["a"], beams=3)
         with pytest.raises(ConfigError, match="several samples"):
             await anext(worker.stream("a", sample=True, n_best=2))
-        with pytest.raises(HeedfulError, match="does not write"):
+        with pytest.raises(HeedfulError, match="does not generate text"):
             await reading.candidates(["a"])
         with pytest.raises(ZeroDivisionError):
             await worker.call(lambda: 1 / 0)
@@ -363,9 +386,9 @@ def test_mistakes_are_told_before_anything_is_queued() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a niceness for each thread")
-def test_the_thread_of_a_model_comes_after_the_one_that_answers() -> None:
-    own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+def test_model_threads_have_a_lower_priority_than_the_event_loop() -> None:
+    reference = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
     with opened(classifier()) as worker:
-        theirs = asyncio.run(worker.call(lambda: os.getpriority(os.PRIO_PROCESS, threading.get_native_id())))
-    assert theirs == min(19, own + 10)
-    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == own
+        worker_niceness = asyncio.run(worker.call(lambda: os.getpriority(os.PRIO_PROCESS, threading.get_native_id())))
+    assert worker_niceness == min(19, reference + 10)
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == reference

@@ -163,7 +163,7 @@ KINDS = {
         "rows",
         texts,
     ),
-    "masked": Kind(
+    "masked-lm": Kind(
         MaskedTask,
         MaskedConfig.from_dict(
             {

@@ -55,7 +55,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], tuple[str, ...], int, str]] = {
         lambda _: None,
         ("--task", "images"),
         2,
-        "is a model for masked, and not for images; as",
+        "is a model for masked-lm, and not for images; as",
     ),
     "a task without weights": (lambda _: None, ("--task", "classification"), 1, "classifier"),
     "no task": (lambda _: None, ("--task", "reading"), 2, "reading"),
@@ -85,14 +85,14 @@ def test_only_readers_serve_several_tasks(tmp_path: Path) -> None:
     folder = publish(tmp_path / "theirs", published.gpt2())
     done = shell("import", folder, "--task", "embedding", "--out", tmp_path / "ours")
     assert done.code == 2
-    assert done.err.endswith("is a model for language_model, and not for embedding\n")
+    assert done.err.endswith("is a model for language-model, and not for embedding\n")
 
 
 def test_a_reader_of_masked_words_serves_as_an_embedder(tmp_path: Path) -> None:
     folder = publish(tmp_path / "theirs", published.bert())
     done = shell("import", folder, "--task", "embedding", "--out", tmp_path / "new" / "ours")
     assert (done.code, done.err) == (0, "")
-    assert "a model for embedding, of the family bert" in done.out
+    assert "a bert model for embedding" in done.out
     config: Any = heedful.load(tmp_path / "new" / "ours", "embedding").config
     assert config.head == "mean"
 

@@ -37,7 +37,7 @@ def readers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "classification": published.roberta("ForSequenceClassification", **CLASSES),
         "several": published.bert("ForSequenceClassification", problem_type="multi_label_classification", **CLASSES),
         "score": published.bert("ForSequenceClassification", num_labels=1, problem_type="regression"),
-        "masked": published.bert(),
+        "masked-lm": published.bert(),
     }
     for name, model in predictors.items():
         import_model(published.publish(folder / f"their {name}", model), folder / name)
@@ -134,7 +134,7 @@ def test_two_texts_are_shown_as_one(readers: dict[str, Any]) -> None:
 
 
 def test_a_gap_has_its_likeliest_words_as_classes(readers: dict[str, Any]) -> None:
-    model, text = readers["masked"], "the [MASK] reads"
+    model, text = readers["masked-lm"], "the [MASK] reads"
     document = inspect(model, text)
     check(document, model.module)
     assert document["answer"] == model.predict([text])[0]
@@ -146,7 +146,7 @@ def test_a_gap_has_its_likeliest_words_as_classes(readers: dict[str, Any]) -> No
 
 
 def test_of_several_gaps_each_has_its_own(readers: dict[str, Any]) -> None:
-    model, text = readers["masked"], "the [MASK] [MASK]"
+    model, text = readers["masked-lm"], "the [MASK] [MASK]"
     document = inspect(model, text)
     assert document["answer"] == model.predict([text])[0]
     gaps = model.guesses([text], 5)[0]
@@ -159,17 +159,17 @@ def test_of_several_gaps_each_has_its_own(readers: dict[str, Any]) -> None:
 
 def test_mask_token_of_another_model_is_refused(readers: dict[str, Any]) -> None:
     with pytest.raises(DataError, match=r"<mask> is another model's sign for a gap; write \[MASK\]"):
-        inspect(readers["masked"], "the <mask> reads")
+        inspect(readers["masked-lm"], "the <mask> reads")
 
 
 def test_a_text_without_a_gap_is_read_all_the_same(readers: dict[str, Any]) -> None:
-    model = readers["masked"]
+    model = readers["masked-lm"]
     document = inspect(model, TEXT)
     assert (document["answer"], document["classes"]) == (None, None)
     recorded(model, document, torch.tensor([model.tokenizer.encode(TEXT)]))
 
 
-@pytest.mark.parametrize("name", ["classification", "embedding", "masked"])
+@pytest.mark.parametrize("name", ["classification", "embedding", "masked-lm"])
 def test_what_cannot_be_read_is_refused(name: str, readers: dict[str, Any]) -> None:
     with pytest.raises(DataError, match=f"this model reads at most {published.LIMIT}"):
         inspect(readers[name], "cat " * 80)

@@ -88,7 +88,7 @@ def test_a_model_of_masked_words_that_has_a_pooling_is_an_embedder(tmp_path: Pat
     model = import_model(folder, tmp_path / "ours")
     assert model.task == "embedding"
     close(model.predict(TEXTS), torch.stack([hidden(folder, text).mean(0) for text in TEXTS]))
-    assert import_model(folder, tmp_path / "words", task="masked").task == "masked"
+    assert import_model(folder, tmp_path / "words", task="masked-lm").task == "masked-lm"
 
 
 WRONG_MODULES: dict[str, tuple[Any, Any, str]] = {
@@ -251,7 +251,7 @@ def test_a_text_without_a_gap_is_refused_and_an_empty_one_is_not(tmp_path: Path)
 READERS: dict[str, Callable[[], Any]] = {
     "embedding": lambda: published.bert("Model"),
     "classification": lambda: published.roberta("ForSequenceClassification", **CLASSES),
-    "masked": published.bert,
+    "masked-lm": published.bert,
 }
 
 
@@ -267,10 +267,12 @@ def readers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.parametrize("task", READERS)
 def test_batched_output_equals_single_output(task: str, readers: dict[str, Path]) -> None:
     model: Any = heedful.load(readers[task])
-    texts = [f"{'[MASK] ' if task == 'masked' else ''}{text}" for text in [*TEXTS, *published.TYPED, "cat " * 15] * 9]
-    batched = model.outputs(texts)
-    for text, output in list(zip(texts, batched, strict=True))[:10]:
-        torch.testing.assert_close(output, model.outputs([text])[0], rtol=1e-4, atol=1e-5)
+    texts = [
+        f"{'[MASK] ' if task == 'masked-lm' else ''}{text}" for text in [*TEXTS, *published.TYPED, "cat " * 15] * 9
+    ]
+    together = model.outputs(texts)
+    for text, found in list(zip(texts, together, strict=True))[:10]:
+        torch.testing.assert_close(found, model.outputs([text])[0], rtol=1e-4, atol=1e-5)
     assert model.outputs([]) == []
     assert model.predict([]) == []
 
@@ -286,7 +288,7 @@ def test_texts_of_similar_length_are_read_together_and_each_once() -> None:
 @pytest.mark.parametrize("task", READERS)
 def test_what_cannot_be_read_is_named(task: str, readers: dict[str, Path]) -> None:
     model: Any = heedful.load(readers[task])
-    mask = "[MASK] " if task == "masked" else ""
+    mask = "[MASK] " if task == "masked-lm" else ""
     for wrong, why in (
         (mask + LONG, f"it has .* tokens, and this model reads at most {published.LIMIT}"),
         (mask + "\ud800", "half a surrogate pair"),
@@ -305,7 +307,7 @@ def test_what_cannot_be_read_is_named(task: str, readers: dict[str, Path]) -> No
 
 @pytest.mark.parametrize("task", READERS)
 def test_the_shell_answers_line_by_line(task: str, readers: dict[str, Path]) -> None:
-    text = "The [MASK] reads." if task == "masked" else "The cat reads."
+    text = "The [MASK] reads." if task == "masked-lm" else "The cat reads."
     (answer,) = heedful.load(readers[task]).predict([text])
     lines = shell("predict", readers[task], stdin=f"{text}\n\n{text}\n".encode()).out.split("\n")
     assert len(lines) == 4
@@ -313,7 +315,7 @@ def test_the_shell_answers_line_by_line(task: str, readers: dict[str, Path]) -> 
     examples: dict[str, Callable[[], str]] = {
         "embedding": lambda: " ".join(f"{number:.6g}" for number in answer),
         "classification": lambda: next(iter(answer)),
-        "masked": lambda: answer,
+        "masked-lm": lambda: answer,
     }
     assert lines[0] == examples[task]()
 
@@ -324,4 +326,4 @@ def test_generation_options_are_refused_for_encoders(task: str, readers: dict[st
         done = shell("predict", readers[task], "a [MASK] cat", *options)
         assert (done.code, done.out) == (2, "")
         assert done.err.count("\n") == 1
-        assert f"{options[0]} is for models that write; this one, for {task}, reads" in done.err
+        assert f"{options[0]} is for models that generate text; this model is for {task}" in done.err

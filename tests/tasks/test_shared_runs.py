@@ -108,8 +108,8 @@ def test_another_task_that_takes_a_folder_over_leaves_nothing_of_the_first(forec
     done = heedful("train", "classification", "--data", labelled, "--out", out, *small, *QUICK)
     assert done.code == 0, done.err
     assert (out / "data" / "metadata.json").exists()
-    assert heedful("train", "language_model", "--data", text, "--out", out, *small, *QUICK).code == 1  # it is in use
-    done = heedful("train", "language_model", "--data", text, "--out", out, "--overwrite", *small, *QUICK)
+    assert heedful("train", "language-model", "--data", text, "--out", out, *small, *QUICK).code == 1  # it is in use
+    done = heedful("train", "language-model", "--data", text, "--out", out, "--overwrite", *small, *QUICK)
     assert done.code == 0, done.err
     assert not (out / "data" / "metadata.json").exists()
     assert package.load(out).tokenizer.roles.get("mask_token") is None
@@ -127,16 +127,16 @@ def test_a_run_ends_with_what_was_asked_for_and_not_with_what_is_usual(kind: typ
 def test_settings_of_another_task_are_refused(forecaster: Path, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("the cat sat on the mat\n" * 60)
     words = ("--data", tmp_path / "text.txt", "--config", forecaster / "run.yaml", "--out", tmp_path / "run")
-    done = heedful("train", "language_model", *words)
+    done = heedful("train", "language-model", *words)
     assert done.code == 2
-    assert "a run of forecasting, not of language_model" in done.err
+    assert "a run of forecasting, not of language-model" in done.err
 
 
 def test_what_is_for_translators_is_refused_for_others(forecaster: Path, prices: Path, tmp_path: Path) -> None:
     for words in (["--alignments", tmp_path / "nowhere"], ["--beam", 2]):
         done = heedful("evaluate", forecaster, "--data", prices, *words)
         assert done.code == 2
-        assert "is for translators" in done.err
+        assert "is for translation models" in done.err
 
 
 def test_none_one_and_ten_thousand(forecaster: Path, classifier: Path) -> None:

@@ -52,7 +52,7 @@ def test_a_language_model_goes_on_as_transformers_does(case: str, tmp_path: Path
     folder = publish(tmp_path / "theirs", published.gpt2(), generation=words)
     model = import_model(folder, tmp_path / "ours")
     ends = words["eos_token_id"] if isinstance(words["eos_token_id"], list) else [words["eos_token_id"]]
-    answers = heedful.load(tmp_path / "ours", "language_model").answers(PROMPTS)
+    answers = heedful.load(tmp_path / "ours", "language-model").answers(PROMPTS)
     for prompt, answer in zip(PROMPTS, answers, strict=True):
         ids = written(folder, "AutoModelForCausalLM", prompt)
         assert answer.text == text_of(model.tokenizer, prompt, ids, ends)
@@ -212,7 +212,7 @@ def test_what_cannot_be_read_is_named(name: str, writers: dict[str, Path]) -> No
 
 
 def test_a_prompt_may_fill_all_places_but_not_more(writers: dict[str, Path]) -> None:
-    model = heedful.load(writers["gpt2"], "language_model")
+    model = heedful.load(writers["gpt2"], "language-model")
     texts = ["x" * letters for letters in range(published.LIMIT - 1, published.LIMIT + 2)]
     assert [len(model.tokenizer.encode(text)) - published.LIMIT for text in texts] == [-1, 0, 1]
     assert [answer.n_tokens for answer in model.answers(texts[:2])] == [2, 1]

@@ -1,4 +1,4 @@
-"""The shell: what becomes of errors, warnings and signals. The commands are in `app.py`."""
+"""The command line: how errors, warnings and signals are handled. The commands are in `app.py`."""
 
 import io
 import os
@@ -12,17 +12,17 @@ from .console import complain, warn
 
 
 def main() -> None:
-    """Run a command. A mistake is one line: exit code 2 for wrong use, 1 for what failed; a signal has its own."""
+    """Run a command. An error is one line; its exit code is 2 for wrong use, 1 for a failure, 128 + n for a signal."""
     arguments, debug = _without_debug(sys.argv[1:])
     _configure_process()
     try:
-        from .app import app  # here, so that Ctrl-C is clean while everything is loaded
+        from .app import app  # here, so that Ctrl-C during imports prints no traceback
 
         app(arguments)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
     except (HeedfulError, OSError, MemoryError) as error:
-        code = getattr(error, "code", None)  # of a run that was asked to stop, which is no error
+        code = getattr(error, "code", None)  # set if the run was asked to stop, which is not an error
         if debug and not code:
             raise
         complain(_message(error) if code else f"error: {_message(error)}")
@@ -30,21 +30,21 @@ def main() -> None:
 
 
 def _without_debug(arguments: list[str]) -> tuple[list[str], bool]:
-    """--debug is understood before the verb and after it, though not behind a -- that ends the options."""
+    """Remove --debug, which may stand before or after the command, but not behind a -- that ends the options."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     options = [argument for argument in arguments[:end] if argument != "--debug"]
     return [*options, *arguments[end:]], len(options) < end
 
 
 def _configure_process() -> None:
-    """Streams that print whatever a text holds, short warnings, an end by SIGTERM that cleans up, threads that rest."""
+    """Set up output of any character, one-line warnings, a clean exit on SIGTERM, and threads that sleep when idle."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     warnings.showwarning = _show_warning
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    # torch's threads wait for each other thousands of times a second, spinning. Beside one other busy program that
-    # makes training many times slower; with a short spin, then sleep, twice. Read when torch loads its threads.
+    # torch's threads wait for each other thousands of times a second, spinning. With one other busy process, this makes
+    # training many times slower; with a short spin before sleeping, twice. Read when torch creates its threads.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 

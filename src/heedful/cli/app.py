@@ -1,7 +1,6 @@
-"""The command-line application: every command with an example in its help.
+"""The command-line application. Every command has an example in its help.
 
-Command modules import nothing heavier than typer when they are loaded: torch and numpy come in when a command runs,
-so that help, the version and shell completion answer at once.
+Command modules import torch and numpy only when a command runs, so that help and shell completion are fast.
 """
 
 from collections.abc import Callable
@@ -17,7 +16,6 @@ from .options import option
 
 app = typer.Typer(
     cls=CommandGroup,
-    help="The whole Transformer: small enough to read, fast enough to ship.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -41,7 +39,7 @@ _add("report", reports.report, "heedful report runs/transformer runs/recurrent -
 _add("tour", reports.tour, "heedful tour --language ko")
 _add("doctor", reports.doctor, "heedful doctor")
 
-completion_init()  # `_HEEDFUL_COMPLETE=source_bash heedful` prints what a shell needs, without options of its own
+completion_init()  # `_HEEDFUL_COMPLETE=source_bash heedful` prints the shell's completion script
 
 
 def _print_version(requested: bool) -> None:
@@ -50,9 +48,9 @@ def _print_version(requested: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(epilog="Example: heedful demo. Each verb shows its own: heedful train translation --help")
+@app.callback(epilog="Example: heedful demo. Every command has one in its help: heedful train translation --help")
 def options(
-    debug: Annotated[bool, option("Show the traceback of an error; after a verb too.", "--debug")] = False,
+    debug: Annotated[bool, option("Show the traceback of an error. Also works after the command.", "--debug")] = False,
     version: Annotated[bool, option("Print the version.", "--version", callback=_print_version, is_eager=True)] = False,
 ) -> None:
     """The whole Transformer: small enough to read, fast enough to ship."""

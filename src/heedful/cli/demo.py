@@ -1,4 +1,4 @@
-"""`heedful demo`: Korean becomes English in a few minutes."""
+"""`heedful demo`: trains a Korean-English translator in a few minutes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from ..config import assign
 from .console import console, say
-from .options import option
+from .options import SEED, Device, Language, Overwrite, Settings, option
 
 if TYPE_CHECKING:
     from ..demo.experiment import DemoResult, SetResult
@@ -16,18 +16,22 @@ if TYPE_CHECKING:
 
 
 def demo(
-    direction: Annotated[Literal["ko-en", "en-ko"], option("From which language to which.")] = "ko-en",
-    out: Annotated[Path, option("Where the model and its report go.")] = Path("runs/demo"),
-    model: Annotated[Literal["original", "recurrent"] | None, option("The Transformer, or what came before.")] = None,
-    attention: Annotated[Literal["additive", "none"] | None, option("For recurrent.")] = None,
-    seed: Annotated[int, option("Of corpus, weights and order.", min=0)] = 0,
-    setting: Annotated[
-        list[str] | None, option("One setting, such as training.steps=800. Repeatable.", "--set", metavar="NAME=VALUE")
+    direction: Annotated[Literal["ko-en", "en-ko"], option("The source and the target language.")] = "ko-en",
+    out: Annotated[Path, option("The folder for the model and its report.")] = Path("runs/demo"),
+    model: Annotated[
+        Literal["original", "recurrent"] | None,
+        option("The model family: original (the Transformer) or recurrent (GRUs)."),
     ] = None,
-    language: Annotated[Literal["en", "ko"], option("Of the report.")] = "en",
-    overwrite: Annotated[bool, option("Replace a run in --out that is no demo.", "--overwrite")] = False,
+    attention: Annotated[
+        Literal["additive", "none"] | None, option("The attention of a recurrent model: additive or none.")
+    ] = None,
+    seed: Annotated[int, option(SEED, min=0)] = 0,
+    device: Device = "auto",
+    setting: Settings = None,
+    language: Language = "en",
+    overwrite: Overwrite = False,
 ) -> None:
-    """Train a Korean-English translator on the built-in corpus, score it on what it has not seen, and look inside."""
+    """Train a Korean-English translator on a built-in corpus, test it on unseen sentences and show its attention."""
     from ..demo.experiment import recipe, run_demo
     from ..lens.terminal import fit
     from ..tasks.translation.inspection import has_attention
@@ -38,6 +42,7 @@ def demo(
     family = model or ("original" if attention is None else "recurrent")
     changes = {} if attention is None else {"attention": attention}
     settings = recipe(direction, family, changes, seed=seed).to_dict()
+    settings["training"]["device"] = device
     for assignment in setting or ():
         assign(settings, assignment)
     with watching() as watch:
@@ -52,17 +57,17 @@ def demo(
             watch=watch,
         )
     show_scores(
-        "Sentences it has not seen (exact: one of the accepted answers; look-up: templates with words put in)",
+        "Unseen sentences (exact: one of the accepted translations; look-up: a baseline of filled templates)",
         {part.title: _scores(part) for part in result.sets},
     )
-    say("Right on these sets without T5, by what the sentence holds:")
+    say("Exact translations on all sets but T5, by construction:")
     for name, (right, total) in result.probes.items():
         say(f"  {fit(name, 32)}{100 * right / total:5.1f} %  of {total:,}")
     first = result.sets[0].evaluation.samples
     show_samples("Ten translations", first[:10])
     if has_attention(result.translator):
         _show_attention(result, max(first[:10], key=lambda sample: (sample.exact, len(sample.source))))
-    say(f"The model is in {out}, its report in {result.report}.")
+    say(f"The model is in {out}, and its report in {result.report}.")
     say(f'Try it: heedful predict {out} "{first[1].source}"')
 
 
@@ -74,18 +79,18 @@ def _scores(result: SetResult) -> list[Score]:
 
 
 def _show_attention(result: DemoResult, sample: ScoredSample) -> None:
-    """Where the best head looked while it wrote one sentence."""
+    """Print the attention of the head that aligns words best, for one sentence."""
     from ..lens.terminal import attention_text
     from ..tasks.translation.inspection import look
 
     if result.alignment is None or not sample.output.split():
         return
-    seen = look(result.translator, sample.source, sample.output)
-    title = f"What each word was made from ({result.alignment.head})"
-    console.print(
-        attention_text(seen.weights[result.alignment.head], seen.target, seen.source, width=console.width, title=title)
-    )
+    attention = look(result.translator, sample.source, sample.output)
+    head = result.alignment.head
+    title = f"The source words that each target word attends to ({head})"
+    weights = attention.weights[head]
+    console.print(attention_text(weights, attention.target, attention.source, width=console.width, title=title))
     say(
-        f"Alignment error rate of that head: {result.alignment.error_rate:.1f} %; "
+        f"Alignment error rate of this head: {result.alignment.error_rate:.1f} %; "
         f"of a diagonal: {result.alignment.diagonal:.1f} %"
     )

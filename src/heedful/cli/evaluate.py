@@ -1,16 +1,14 @@
-"""`heedful evaluate`: how good a model is on data it has not seen."""
+"""`heedful evaluate`: scores a model on test data."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import typer
-
 from ..config import write_mapping
 from ..errors import ConfigError, DataError
 from .console import say, warn
-from .options import option, with_generation
+from .options import COLUMNS, Device, Model, option, with_generation
 
 if TYPE_CHECKING:
     from ..tasks.run import Files
@@ -19,23 +17,26 @@ if TYPE_CHECKING:
 
 @with_generation("beam", "length_penalty", "precision")
 def evaluate(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")],
+    model: Model,
     data: Annotated[
-        list[str], option("Data it has not seen, in any form that train reads. Repeatable.", metavar="FILE")
+        list[str], option("Test data, in any format that heedful train reads. Repeatable.", metavar="FILE")
     ],
-    columns: Annotated[str | None, option("Columns, as for train: en,ko.")] = None,
+    columns: Annotated[str | None, option(f"{COLUMNS} As for heedful train.")] = None,
     alignments: Annotated[
-        Path | None, option("True word alignments, a line a pair: 0-0 1-2 2?1 (? for possible).")
+        Path | None,
+        option("For translation: reference word alignments, one line for each pair: 0-0 1-2 2?1 (? for possible)."),
     ] = None,
-    samples: Annotated[int, option("How many of the best and of the worst to show.", min=0)] = 5,
-    out: Annotated[Path | None, option("Write the scores as JSON; of a translator, all sentences.")] = None,
-    device: Annotated[str, option("cpu, cuda, or auto.")] = "auto",
+    samples: Annotated[int, option("For translation: the number of best and worst samples to show.", min=0)] = 5,
+    out: Annotated[
+        Path | None, option("Write the scores to a JSON file; for translation, also all translations.")
+    ] = None,
+    device: Device = "auto",
     *,
     overrides: dict[str, Any],
 ) -> None:
-    """Score a model on data it has not seen, by what its task is judged by.
+    """Score a model on test data with the metrics of its task.
 
-    A translator gets BLEU and chrF with signatures and 95 % intervals, samples, and scores by length.
+    For translation these are BLEU and chrF with signatures and 95 % intervals, also by length, and samples.
     """
     from ..tasks import load
     from ..tasks.run import Files
@@ -43,7 +44,7 @@ def evaluate(
 
     with joined_processes() as group:
         if out is not None and out.suffix != ".json":
-            raise ConfigError(f"--out {out}: the scores are written as JSON; give the file the ending .json")
+            raise ConfigError(f"--out {out}: scores are written as JSON; the file name must end in .json")
         predictor = load(model, device=group.device(device))
         share_work(predictor, group)
         files = Files(tuple(data), columns=tuple(name.strip() for name in columns.split(",")) if columns else None)
@@ -64,7 +65,7 @@ def _evaluate_task(predictor: Any, model: Path, files: Files, options: dict[str,
     for name, value in options.items():
         if value:
             option = name.replace("_", "-")
-            raise ConfigError(f"--{option} is for translators; a model for {predictor.task} is scored as it is")
+            raise ConfigError(f"--{option} is for translation models; this model is for {predictor.task}")
     task = task_of(model)
     results = task.evaluate(predictor, files)
     scores = [Score(**score) for score in results["scores"].values()]
@@ -89,13 +90,13 @@ def _evaluate_translator(
     from ..tasks.translation.task import evaluate as score_translations
     from .tables import show_alignment, show_evaluation
 
-    reading = PairReport()
-    pairs = read_set(files, translator.settings.source, translator.settings.target, reading)
-    for why, tally in reading.dropped.items():
-        warn(f"warning: left out, {why}: {tally}")
+    report = PairReport()
+    pairs = read_set(files, translator.settings.source, translator.settings.target, report)
+    for reason, tally in report.dropped.items():
+        warn(f"warning: dropped, {reason}: {tally}")
     gold = None if alignments is None else read_alignments(alignments, pairs)
     if gold is not None and not has_attention(translator):
-        raise DataError(f"{model} has no attention that --alignments could be compared with")
+        raise DataError(f"{model} has no attention to compare with --alignments")
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     try:
         evaluation = score_translations(translator, sources, targets, **overrides)

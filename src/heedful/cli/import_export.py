@@ -1,4 +1,4 @@
-"""`heedful import` and `heedful export`: models from other programs, and for them."""
+"""`heedful import` and `heedful export`: convert models from and to the formats of other programs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import typer
 
 from ..errors import ConfigError
 from .console import say
-from .options import option
+from .options import Model, option
 
 if TYPE_CHECKING:
     from ..tasks.ctranslate2_export import Agreement
 
-TextTask = Literal["text-to-text", "language_model", "masked", "classification", "question-answering", "tagging"]
+TextTask = Literal["text-to-text", "language-model", "masked-lm", "classification", "question-answering", "tagging"]
 ImportTask = Literal[TextTask, "embedding", "images", "forecasting"]
 Quantization = Literal["int8", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
 
@@ -23,45 +23,51 @@ Quantization = Literal["int8", "int8_float16", "int8_bfloat16", "int16", "float1
 def import_(
     folder: Annotated[
         Path,
-        typer.Argument(metavar="FOLDER", help="config.json, safetensors and tokenizer.json; or a CTranslate2 model."),
+        typer.Argument(
+            metavar="FOLDER",
+            help="A model in Hugging Face's format (config.json, safetensors, tokenizer.json) or CTranslate2's.",
+        ),
     ],
-    out: Annotated[Path, option("A new folder, for the model as Heedful keeps it.")],
+    out: Annotated[Path, option("The new folder for the converted model.")],
     task: Annotated[
-        ImportTask | None, option("What a reader such as BERT shall do, if not what it was published for.")
+        ImportTask | None, option("The task of an encoder such as BERT; the default is what it was published for.")
     ] = None,
     unit: Annotated[
         Literal["words", "characters"] | None,
-        option("What the tokens of a CTranslate2 model are, where it has no tokenizer.json."),
+        option("What the tokens of a CTranslate2 model without tokenizer.json are."),
     ] = None,
 ) -> None:
-    """Take over a published model, with exactly the weights it has. Every tensor is used, or the model refused."""
+    """Convert a published model to Heedful's format with exactly its weights.
+
+    A model with a tensor that would not be used is refused.
+    """
     from ..tasks.model_import import import_model
 
     model = import_model(folder, out, task=task, unit=unit)
     parameters = sum(parameter.numel() for parameter in model.module.parameters())
     say(
-        f"wrote {out}: a model for {model.task}, of the family {model.config.family}, {parameters:,} parameters",
+        f"wrote {out}: a {model.config.family} model for {model.task} with {parameters:,} parameters",
         "green",
     )
 
 
 def export(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")],
-    to: Annotated[
-        Literal["hf", "ctranslate2"], option("hf: a folder that transformers loads. ctranslate2: one for that engine.")
-    ],
-    out: Annotated[Path, option("A new folder.")],
-    quantization: Annotated[Quantization | None, option("For ctranslate2: smaller and less exact weights.")] = None,
+    model: Model,
+    to: Annotated[Literal["hf", "ctranslate2"], option("The format: hf (Hugging Face transformers) or ctranslate2.")],
+    out: Annotated[Path, option("The new folder for the converted model.")],
+    quantization: Annotated[
+        Quantization | None, option("For ctranslate2: quantize the weights, which makes them smaller and less exact.")
+    ] = None,
 ) -> None:
-    """Write a trained model for another program, and check what was written before it takes its place."""
+    """Convert a trained model to the format of another program, and verify the result."""
     from ..tasks.ctranslate2_export import export_ctranslate2
     from ..tasks.hf_export import export_huggingface
 
     if to == "hf":
         if quantization is not None:
-            raise ConfigError("--quantization is for ctranslate2; weights for transformers are written as they are")
+            raise ConfigError("--quantization is for --to ctranslate2; leave it out")
         _say_written(out, export_huggingface(model, out))
-        say("checked: read back, every weight is the same", "green")
+        say("verified: all weights are equal when read back", "green")
         return
     done = export_ctranslate2(model, out, quantization=quantization)
     _say_written(done.folder, done.files)
@@ -81,6 +87,6 @@ def _comparison(precision: str, agreement: Agreement) -> str:
     same = agreement.answers - len(agreement.different)
     beams = " and ".join(map(str, BEAMS))
     return (
-        f"checked in {precision}: {agreement.scored} log-probabilities differ by at most {agreement.largest:.1e}, "
-        f"on average {agreement.mean:.1e}; {same} of {agreement.answers} answers are the same (beam {beams})"
+        f"verified in {precision}: {agreement.scored} log-probabilities differ by at most {agreement.largest:.1e}, "
+        f"on average {agreement.mean:.1e}; {same} of {agreement.answers} answers are equal (beam {beams})"
     )

@@ -1,84 +1,103 @@
-"""Options that several commands share, and how they come into a command's signature, which typer reads."""
+"""Options that several commands share, and the construction of command signatures, which typer reads."""
 
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
 
 def panel(name: str | None) -> Callable[..., Any]:
-    """Options that the help shows together under a name: each with its text, its flags where they are not its name."""
+    """Return a function that makes options of one panel of the help, with their help text and any flags."""
     return lambda text, *flags, **more: typer.Option(*flags, help=text, rich_help_panel=name, **more)
 
 
 option = panel(None)
-search, sampling, rules = panel("Search"), panel("Sampling"), panel("What may be written")
+search, sampling, constraints = panel("Search"), panel("Sampling"), panel("Constraints")
+
+# One spelling and one text each, wherever a command has the option.
+SEED = "The random seed; the same seed gives the same result."
+PRECISION = "The number format. bf16 is faster on GPUs and int8 on CPUs; both are less exact than float32."
+DEVICE = "The device to compute on: auto, cpu, cuda, cuda:1, …"
+COLUMNS = "The columns of the data files, separated by commas."
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")]
+Device = Annotated[str, option(DEVICE)]
+Language = Annotated[Literal["en", "ko"], option("The language of the page.")]
+Settings = Annotated[
+    list[str] | None,
+    option("A single setting, such as training.steps=20000. Repeatable.", "--set", metavar="NAME=VALUE"),
+]
+Overwrite = Annotated[bool, option("Replace the run in --out.", "--overwrite")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationFlags:
-    """The options of generation, by the names of GenerationConfig; None or False: as the model says."""
+    """The options of generation, named after the fields of GenerationConfig; None or False is the model's default."""
 
-    beam: Annotated[int | None, search("How many hypotheses to keep open. 1 is greedy.", min=1)] = None
-    n_best: Annotated[int | None, search("How many answers to give for each text.", min=1)] = None
-    length_penalty: Annotated[float | None, search("Above 0 favours longer answers.")] = None
+    beam: Annotated[int | None, search("The number of beams; 1 is greedy search.", min=1)] = None
+    n_best: Annotated[int | None, search("The number of answers for each text.", min=1)] = None
+    length_penalty: Annotated[float | None, search("Values above 0 favor longer answers.")] = None
     length_penalty_kind: Annotated[
-        Literal["power", "google"] | None, search("Divide by length^α, or by ((5 + length) / 6)^α as the paper does.")
+        Literal["power", "google"] | None,
+        search("Divide scores by length^α (power) or by ((5 + length) / 6)^α (google, as in the paper)."),
     ] = None
-    precision: Annotated[
-        Literal["float32", "bf16", "int8"] | None,
-        search("int8 is faster on a CPU, bf16 on a GPU; both are less exact."),
+    precision: Annotated[Literal["float32", "bf16", "int8"] | None, option(PRECISION)] = None
+    sample: Annotated[bool, sampling("Sample instead of searching.", "--sample")] = False
+    temperature: Annotated[
+        float | None, sampling("Values below 1 make answers more predictable, above 1 more varied.")
     ] = None
-    sample: Annotated[bool, sampling("Draw answers instead of searching.", "--sample")] = False
-    temperature: Annotated[float | None, sampling("Below 1 is safer, above 1 more varied.")] = None
-    top_k: Annotated[int | None, sampling("Draw from the most likely so many.", min=1)] = None
-    top_p: Annotated[float | None, sampling("Draw from the fewest that have this share of the probability.")] = None
-    min_p: Annotated[float | None, sampling("Draw from those with this share of the best one's.")] = None
-    seed: Annotated[int | None, sampling("The same seed, the same answers.")] = None
-    min_new_tokens: Annotated[int | None, rules("Fewest tokens, the end not counted.", min=0)] = None
-    max_new_tokens: Annotated[int | None, rules("Most tokens, the end counted.", min=1)] = None
-    repetition_penalty: Annotated[float | None, rules("Above 1 makes what was written less likely.")] = None
-    no_repeat_ngram_size: Annotated[int | None, rules("Forbid repeating any n-gram of this size.", min=1)] = None
+    top_k: Annotated[int | None, sampling("Sample from the k most likely tokens.", min=1)] = None
+    top_p: Annotated[
+        float | None, sampling("Sample from the most likely tokens that together have this probability.")
+    ] = None
+    min_p: Annotated[
+        float | None, sampling("Sample from tokens with at least this fraction of the best one's probability.")
+    ] = None
+    seed: Annotated[int | None, sampling(SEED)] = None
+    min_new_tokens: Annotated[int | None, constraints("The fewest tokens, without the end token.", min=0)] = None
+    max_new_tokens: Annotated[int | None, constraints("The most tokens, including the end token.", min=1)] = None
+    repetition_penalty: Annotated[
+        float | None, constraints("Values above 1 make tokens less likely that are in the answer already.")
+    ] = None
+    no_repeat_ngram_size: Annotated[int | None, constraints("Forbid repeating any n-gram of this size.", min=1)] = None
 
 
 def with_generation(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add these options of generation (all unless named) behind a command's own; it takes those that were given as
-    `overrides`.
-    """
-    every = {option.name: option for option in parameters_of(GenerationFlags)}
-    options = [every[name] for name in names or every]
+    """Add generation options (all if none are named) to a command, which gets those that are set as `overrides`."""
+    available = {option.name: option for option in parameters_of(GenerationFlags)}
+    options = [available[name] for name in names or available]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(command, eval_str=True).parameters
-        own = [parameter for parameter in signature.values() if parameter.name != "overrides"]
+        parameters = [parameter for parameter in signature.values() if parameter.name != "overrides"]
 
         def run(**values: Any) -> None:
             chosen = {option.name: values.pop(option.name) for option in options}
             overrides = {name: value for name, value in chosen.items() if value is not None and value is not False}
             command(**values, overrides=overrides)
 
-        return with_signature(run, [*own, *options], command.__doc__)
+        return with_signature(run, [*parameters, *options], command.__doc__)
 
     return decorate
 
 
 def parameters_of(options: type[Any]) -> list[inspect.Parameter]:
-    """The fields of a dataclass of options, as parameters of a command."""
+    """Return the fields of a dataclass of options as parameters of a command."""
     types = get_type_hints(options, include_extras=True)
     return [parameter(option.name, types[option.name], option.default) for option in fields(options)]
 
 
 def parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
-    """One parameter of a command."""
+    """Return a keyword-only parameter of a command."""
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def with_signature(
     command: Callable[..., None], parameters: Iterable[inspect.Parameter], doc: str | None
 ) -> Callable[..., None]:
-    """The command, with the parameters and the docstring that typer is to read."""
+    """Set the parameters and the docstring of a command that typer reads."""
     parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # functions may have one
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

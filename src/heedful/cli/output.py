@@ -1,6 +1,4 @@
-"""What `heedful predict` writes, plain, with scores or as JSON: answers to lines of text, the results of a search, and
-what is said of images in files and folders and of series in tables.
-"""
+"""The output of `heedful predict`, as plain text, with scores or as JSON, for texts, searches, images and series."""
 
 import json
 from abc import ABC, abstractmethod
@@ -27,35 +25,35 @@ _CONTROLS = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(co
 
 
 class OutputFormat(ABC):
-    """A model and the form its answers are written in."""
+    """A model and the format of its answers to lines of text."""
 
     model: Any
 
     def validation_error(self, text: str) -> str | None:
-        """Why a line is refused, if it is."""
-        why: str | None = self.model.validation_error(text)
-        return why
+        """Return why a line is refused, or None."""
+        reason: str | None = self.model.validation_error(text)
+        return reason
 
     @abstractmethod
     def answers(self, lines: Sequence[Line]) -> Iterator[tuple[list[str], bool]]:
-        """For each line what to write, as lines, and whether the answer came to its end."""
+        """Yield for each line its lines of output, and whether the answer is complete."""
 
     @abstractmethod
     def refusal(self, line: Line) -> str:
-        """What to write in place of an answer."""
+        """Return the output for a line that is refused."""
 
     def stream(self, line: Line, out: BinaryIO) -> bool:
-        """Write the answer to a line while it is generated; whether it came to its end."""
-        raise ConfigError(f"--stream is for models that write; this one, for {self.model.task}, reads")
+        """Write the answer to a line while it is generated; return whether it is complete."""
+        raise ConfigError(f"--stream is for models that generate text; this model is for {self.model.task}")
 
 
 @dataclass
 class GeneratedOutput(OutputFormat):
-    """Of a model that writes: its answers, best first. With several, each begins with the number of its line."""
+    """The answers of a text generator, best first. Several answers start with the number of their line."""
 
     model: TextGenerator
     form: Form
-    overrides: dict[str, Any]  # of generation
+    overrides: dict[str, Any]  # of the generation settings
 
     def answers(self, lines: Sequence[Line]) -> Iterator[tuple[list[str], bool]]:
         candidates = self.model.candidates([line.text for line in lines], **self.overrides)
@@ -67,17 +65,17 @@ class GeneratedOutput(OutputFormat):
         return self._row(line, 1, Answer("", 0.0, True))
 
     def stream(self, line: Line, out: BinaryIO) -> bool:
-        """One answer bit by bit; line breaks within it become spaces as soon as something follows them."""
-        bits = self.model.stream(line.text, **self.overrides)
+        """Write one answer piece by piece; a line break becomes a space as soon as something follows it."""
+        pieces = self.model.stream(line.text, **self.overrides)
         text = written = ""
-        for bit in bits:
-            text += bit
+        for piece in pieces:
+            text += piece
             out.write(one_line(text)[len(written) :].encode())
             out.flush()
             written = one_line(text)
         out.write(b"\n")
-        assert bits.answer is not None  # it has come to its end
-        return bits.answer.finished or not self.model.comes_to_an_end
+        assert pieces.answer is not None  # set when the stream ends
+        return pieces.answer.finished or not self.model.comes_to_an_end
 
     def _row(self, line: Line, rank: int, answer: Answer) -> str:
         if self.form == "json":
@@ -94,20 +92,20 @@ class GeneratedOutput(OutputFormat):
 
 
 @dataclass
-class ReaderOutput(OutputFormat):
-    """Of a model that reads: what it says of each line, or of the two texts that a tab parts."""
+class EncoderOutput(OutputFormat):
+    """The predictions of a text encoder for lines, or for pairs of texts with a tab between them."""
 
     model: TextEncoderPredictor[Any]
     form: Form
 
     def validation_error(self, text: str) -> str | None:
         if self.model.takes_pairs and (tabs := text.count("\t")) != 1:
-            counted = "no tab" if not tabs else f"{tabs:,} tabs"
-            return f"this model reads two texts with a tab between them: FIRST<TAB>SECOND; the line has {counted}"
+            number = "no tab" if not tabs else f"{tabs:,} tabs"
+            return f"this model takes two texts with a tab between them: FIRST<TAB>SECOND; the line has {number}"
         return self.model.validation_error(self._item(text))
 
     def answers(self, lines: Sequence[Line]) -> Iterator[tuple[list[str], bool]]:
-        values = READERS[self.model.output_kind](self.model, [self._item(line.text) for line in lines], self.form)
+        values = FORMATS[self.model.output_kind](self.model, [self._item(line.text) for line in lines], self.form)
         for line, value in zip(lines, values, strict=True):
             yield [as_json(line, value) if isinstance(value, dict) else one_line(value)], True
 
@@ -122,30 +120,28 @@ class ReaderOutput(OutputFormat):
 
 
 def output_format(model: Any, form: Form, overrides: dict[str, Any]) -> OutputFormat:
-    """How a model's answers are written; overrides of generation are for those that write."""
+    """Return the output format of a model; raise ConfigError for options that do not apply to it."""
     if model.generates_text:
         return GeneratedOutput(model, form, overrides)
     if model.input_kind != "text":
         raise ConfigError(f'a model for {model.task} is used from Python: heedful.load("…").predict([…])')
     if form == "scores" and model.output_kind not in ("labels", "answer"):
-        raise ConfigError(
-            f"--scores is for answers with probabilities; a model for {model.task} gives none so; use --json"
-        )
+        raise ConfigError(f"--scores does not apply to a model for {model.task}; use --json")
     if overrides:
-        named = ", ".join(f"--{name.replace('_', '-')}" for name in overrides)
-        raise ConfigError(f"{named} is for models that write; this one, for {model.task}, reads")
-    return ReaderOutput(model, form)
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in overrides)
+        raise ConfigError(f"{flags} is for models that generate text; this model is for {model.task}")
+    return EncoderOutput(model, form)
 
 
 def one_line(text: str) -> str:
-    """What a terminal would obey is shown as a mark: a sample may hold any byte."""
+    """Join lines and replace control characters, which generated text may contain."""
     return " ".join(text.splitlines()).translate(_CONTROLS)
 
 
 def as_json(line: Line, values: dict[str, Any]) -> str:
-    """Beside the number of the line; and why it was refused, if it was."""
-    fault = {"error": line.fault} if line.fault else {}
-    return json.dumps({"line": line.number, **values, **fault}, ensure_ascii=False)
+    """Return values as JSON with the number of the line, and the reason if it was refused."""
+    error = {"error": line.fault} if line.fault else {}
+    return json.dumps({"line": line.number, **values, **error}, ensure_ascii=False)
 
 
 def _details(rank: int, answer: Answer) -> dict[str, Any]:
@@ -162,20 +158,20 @@ def _details(rank: int, answer: Answer) -> dict[str, Any]:
 
 
 def _labels(model: Any, texts: Sequence[Text], form: Form) -> Iterator[str | dict[str, Any]]:
-    """Plain is the answer itself: the likeliest class, all that hold where several may, or the number of a score."""
+    """Yield the likeliest class, all classes above 0.5 of a multi-label model, or the numbers of a scoring model."""
     means = model.settings.means
-    for shares in model.predict(texts):
-        label, share = next(iter(shares.items()))
+    for values in model.predict(texts):
+        label, probability = next(iter(values.items()))
         if form == "json":
-            yield {"label": label, "scores" if means == "score" else "probabilities": shares}
+            yield {"label": label, "scores" if means == "score" else "probabilities": values}
         elif means == "score":
             yield "\t".join(
-                f"{name}\t{score:.4f}" if form == "scores" else f"{score:.6g}" for name, score in shares.items()
+                f"{name}\t{score:.4f}" if form == "scores" else f"{score:.6g}" for name, score in values.items()
             )
         elif form == "scores":
-            yield f"{label}\t{share:.4f}"
+            yield f"{label}\t{probability:.4f}"
         else:
-            yield label if means == "one" else "\t".join(name for name in shares if shares[name] >= 0.5)
+            yield label if means == "one" else "\t".join(name for name in values if values[name] >= 0.5)
 
 
 def _vectors(model: Any, texts: Sequence[Text], form: Form) -> Iterator[str | dict[str, Any]]:
@@ -191,7 +187,7 @@ def _gaps(model: Any, texts: Sequence[Text], form: Form) -> Iterator[str | dict[
 
 
 def _answers(model: Any, items: Sequence[Text], form: Form) -> Iterator[str | dict[str, Any]]:
-    """Plain is the best answer, an empty line where the context has none; JSON has others too."""
+    """Yield the best answer, empty if the context has none; as JSON, with the alternatives."""
     for best, *others in model.candidates(items):
         if form == "json":
             yield {**best, "alternatives": others}
@@ -200,12 +196,12 @@ def _answers(model: Any, items: Sequence[Text], form: Form) -> Iterator[str | di
 
 
 def _spans(model: Any, texts: Sequence[Text], form: Form) -> Iterator[str | dict[str, Any]]:
-    """Plain is each span with its label: Anna/PER, with tabs between them."""
+    """Yield each span with its label, such as Anna/PER, separated by tabs."""
     for spans in model.predict(texts):
         yield {"spans": spans} if form == "json" else "\t".join(f"{span['text']}/{span['label']}" for span in spans)
 
 
-READERS: dict[str, Callable[[Any, Sequence[Text], Form], Iterator[str | dict[str, Any]]]] = {  # by `output_kind`
+FORMATS: dict[str, Callable[[Any, Sequence[Text], Form], Iterator[str | dict[str, Any]]]] = {  # by `output_kind`
     "labels": _labels,
     "vector": _vectors,
     "gaps": _gaps,
@@ -217,18 +213,18 @@ READERS: dict[str, Callable[[Any, Sequence[Text], Form], Iterator[str | dict[str
 def search(
     model: Any, queries: Sequence[str], index: Path, stream: BinaryIO, *, count: int, as_json: bool = False
 ) -> None:
-    """Write for each query its nearest lines, the nearest first: the score, the number of the line, and the line.
+    """Write for each query its nearest lines, nearest first: the score, the number of the line, and the line.
 
-    As JSON, a line holds a query and all its matches. Lines that cannot be read are named and left out.
+    As JSON, each line of output has a query and all its matches. Lines that cannot be read are reported and skipped.
     """
     if model.output_kind != "vector":
         raise ConfigError(
-            f"--query searches by the vectors of an embedder; this model is for {model.task}. "
+            f"--query needs an embedding model; this model is for {model.task}. "
             "Import one: heedful import FOLDER --task embedding --out OUT"
         )
     for number, query in enumerate(queries, 1):
-        if why := ("it is empty" if not query.strip() else model.validation_error(query)):
-            raise DataError(f"--query {number}: {why}")
+        if reason := ("it is empty" if not query.strip() else model.validation_error(query)):
+            raise DataError(f"--query {number}: {reason}")
     lines = Index(model, every_line(index))
     for line in lines.refused:
         complain(f"{index}:{line.number}: {line.fault}")
@@ -241,47 +237,50 @@ def search(
         stream.writelines(f"{row}\n".encode() for row in rows)
     stream.flush()
     if lines.refused:
-        raise DataError(f"{len(lines.refused):,} lines of {index} could not be read, and were not searched")
+        raise DataError(f"{len(lines.refused):,} lines of {index} could not be read and were not searched")
 
 
 def predict_images(model: ImageClassifier, name: str, form: Form, stream: BinaryIO) -> str | None:
-    """A line for each image: its path, its class and, where asked for, how likely it is; what to say at the end.
+    """Write a line for each image: its path, its class and with scores its probability; return an error message.
 
-    One that cannot be read is named; its line has the path alone, and in JSON the reason.
+    The line of an image that cannot be read has only the path, and in JSON the reason.
     """
-    refused = 0
-    paths = _images(_existing(name))
+    n_refused = 0
+    path = _existing(name)
+    paths = images_in(path)[0] if path.is_dir() else [path]
+    if not paths:
+        raise DataError(f"{path}: there is no image in this folder ({', '.join(ENDINGS)})")
     for first in range(0, len(paths), model.batch_size):
-        several = paths[first : first + model.batch_size]
+        batch = paths[first : first + model.batch_size]
         prepared: dict[Path, Tensor] = {}
-        faults: dict[Path, str] = {}
-        for path in several:
+        errors: dict[Path, str] = {}
+        for path in batch:
             try:
                 prepared[path] = model.prepared(path)
             except DataError as error:
-                faults[path] = str(error)
+                errors[path] = str(error)
                 complain(str(error))
         answers = dict(zip(prepared, model.look(list(prepared.values())), strict=True))
-        for path in several:
-            stream.write(f"{_image_row(path, answers.get(path, {}), faults.get(path), form)}\n".encode())
+        for path in batch:
+            stream.write(f"{_image_row(path, answers.get(path, {}), errors.get(path), form)}\n".encode())
         stream.flush()
-        refused += len(faults)
-    return f"{refused:,} of {len(paths):,} images could not be read" if refused else None
+        n_refused += len(errors)
+    return f"{n_refused:,} of {len(paths):,} images could not be read" if n_refused else None
 
 
-def _image_row(path: Path, shares: dict[str, float], fault: str | None, form: Form) -> str:
-    label, share = next(iter(shares.items()), ("", None))
+def _image_row(path: Path, probabilities: dict[str, float], error: str | None, form: Form) -> str:
+    label, probability = next(iter(probabilities.items()), ("", None))
     if form == "json":
-        result = {"error": fault} if fault else {"label": label, "probabilities": shares}
+        result = {"error": error} if error else {"label": label, "probabilities": probabilities}
         return json.dumps({"image": str(path), **result}, ensure_ascii=False)
     columns = [one_line(str(path)), one_line(label)]
-    return "\t".join([*columns, "" if share is None else f"{share:.4f}"] if form == "scores" else columns)
+    return "\t".join([*columns, "" if probability is None else f"{probability:.4f}"] if form == "scores" else columns)
 
 
 def predict_series(model: SeriesForecaster, name: str, form: Form, stream: BinaryIO) -> str | None:
-    """A line for each column of each series: their names, then the steps that follow."""
+    """Write a line for each column of each series: their names, then the forecast."""
     if form == "scores":
-        raise ConfigError("--scores is for answers with probabilities; a forecast has none")
+        raise ConfigError("--scores does not apply to a forecast, which has no probabilities; leave it out")
     for series in forecast_files(model, [_existing(name)]):
         if form == "json":
             stream.write(f"{json.dumps(series, ensure_ascii=False)}\n".encode())
@@ -295,17 +294,8 @@ def predict_series(model: SeriesForecaster, name: str, form: Form, stream: Binar
 def _existing(name: str) -> Path:
     path = Path(name)
     if name == "-" or not path.exists():
-        raise DataError(f"{name}: there is no such file; this model reads files, not text")
+        raise DataError(f"{name}: there is no such file; this model takes files, not text")
     return path
-
-
-def _images(path: Path) -> list[Path]:
-    if path.is_file():
-        return [path]
-    images, _ = images_in(path)
-    if not images:
-        raise DataError(f"{path}: there is no image in this folder ({', '.join(ENDINGS)})")
-    return images
 
 
 PREDICTORS: dict[str, Callable[[Any, str, Form, BinaryIO], str | None]] = {  # by `input_kind`

@@ -1,4 +1,4 @@
-"""`heedful predict`: one line out for one line in."""
+"""`heedful predict`: answers each line of a file or of standard input with a line of output."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,7 @@ import typer
 from ..errors import ConfigError, DataError
 from ..files import replacing
 from .console import complain, warn
-from .options import option, with_generation
+from .options import Device, Model, option, with_generation
 from .options import search as search_options
 
 if TYPE_CHECKING:
@@ -25,47 +25,46 @@ if TYPE_CHECKING:
     from ..training.parallel import SingleProcess
     from .output import Form, OutputFormat
 
-NEAREST = 10
-CHUNK = 1024  # lines translated together; the output appears chunk by chunk
-NAMED = 5  # lines that a warning names
+CHUNK = 1024  # lines that are processed together; the output is written chunk by chunk
+MAX_LINES_NAMED = 5  # in a warning
 
-# One word that ends like a file's name, or has folders in it: more likely a mistyped file than a text.
+# A word that ends like a file name or contains folders: more likely a mistyped file name than a text.
 _FILE_NAME = re.compile(r"\S*\.[A-Za-z]\w{0,4}|\.{0,2}/\S+|\S+/\S+/\S+")
 
 
 @with_generation()
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")],
+    model: Model,
     text: Annotated[
         str,
         typer.Argument(
             metavar="FILE|-|TEXT",
-            help="A file with one text a line, - for the standard input, or a text. For other tasks: an image or a "
-            "folder of them; a table of series.",
+            help="A file with one text a line, - for standard input, or a text. For other tasks: an image, a folder "
+            "of images, or a table of series.",
         ),
     ] = "-",
     query: Annotated[
-        list[str] | None, search_options("For an embedder: what to look for in --index. Repeatable.")
+        list[str] | None, search_options("For an embedding model: a text to search for in --index. Repeatable.")
     ] = None,
-    index: Annotated[Path | None, search_options("A file with one text a line, to be searched.")] = None,
-    nearest: Annotated[int, search_options("How many lines to give for each query.", min=1)] = NEAREST,
-    out: Annotated[Path | None, option("Write to a file instead of the screen.")] = None,
+    index: Annotated[Path | None, search_options("The file to search, with one text a line.")] = None,
+    nearest: Annotated[int, search_options("The number of results for each query.", min=1)] = 10,
+    out: Annotated[Path | None, option("Write to this file instead of standard output.")] = None,
     scores: Annotated[
-        bool, option("Beside each answer, after tabs: its confidence and log-probability.", "--scores")
+        bool, option("Write confidence and log-probability after each answer, separated by tabs.", "--scores")
     ] = False,
     as_json: Annotated[
-        bool, option("A line of JSON for each answer, with the pieces and what each is worth.", "--json")
+        bool, option("Write each answer as a line of JSON, with its tokens and their log-probabilities.", "--json")
     ] = False,
     as_stream: Annotated[
-        bool, option("Show the answer to TEXT while it is written, as far as it is certain.", "--stream")
+        bool, option("Write the answer to TEXT while it is generated, as soon as its text is final.", "--stream")
     ] = False,
-    device: Annotated[str, option("cpu, cuda, or auto.")] = "auto",
+    device: Device = "auto",
     *,
     overrides: dict[str, Any],
 ) -> None:
-    """Use a trained model: raw text in, raw text out, as many lines out as in. Both are UTF-8.
+    """Run a trained model on raw text (UTF-8): one line of output for each line of input.
 
-    With --n-best each line begins with the number of its input line and a tab.
+    With --n-best, each line starts with the number of its input line and a tab.
     """
     from ..tasks import load
     from .distributed import joined_processes, share_work
@@ -74,14 +73,14 @@ def predict(
     with joined_processes() as group:
         form: Form = "json" if as_json else "scores" if scores else "plain"
         if (query is None) != (index is None):
-            raise ConfigError("--query and --index belong together: what to look for, and the file to search")
+            raise ConfigError("--query and --index need each other: the text to search for, and the file to search")
         if scores and as_json:
-            raise ConfigError("--scores and --json write the same in two forms; give one of them")
+            raise ConfigError("--scores and --json are two formats of the same output; give one of them")
         if as_stream:
             if scores or as_json or out is not None or overrides.get("n_best", 1) > 1:
-                raise ConfigError("--stream shows one plain answer; leave out --scores, --json, --out and --n-best")
+                raise ConfigError("--stream writes one plain answer; leave out --scores, --json, --out and --n-best")
             if text == "-" or os.path.exists(text) or "\n" in text:
-                raise ConfigError("--stream is for one text in the command; files are answered line by line without it")
+                raise ConfigError("--stream is for one text on the command line; leave it out for files")
         input_file = str(index) if index is not None else text
         if out is not None and out.exists() and os.path.exists(input_file) and out.samefile(input_file):
             raise DataError(f"{out} is the input; write the output to another file")
@@ -89,36 +88,36 @@ def predict(
         share_work(predictor, group)
         if query is not None and index is not None:
             if overrides or as_stream or scores or text != "-":
-                raise ConfigError("a search takes --query and --index alone; leave out texts and what is for answers")
+                raise ConfigError("a search takes no text and no options for answers; leave them out")
             with _output(out, group) as stream:
                 search(predictor, query, index, stream, count=nearest, as_json=as_json)
             return
         if predictor.input_kind in PREDICTORS:
             if overrides or as_stream:
                 raise ConfigError(
-                    f"this model, for {predictor.task}, writes no text; leave out what is for models that do"
+                    f"this model, for {predictor.task}, does not generate text; leave out options of generation"
                 )
             with _output(out, group) as stream:
-                fault = PREDICTORS[predictor.input_kind](predictor, text, form, stream)
-            if fault:
-                raise DataError(fault)
+                error = PREDICTORS[predictor.input_kind](predictor, text, form, stream)
+            if error:
+                raise DataError(error)
             return
         name, lines = _input(text)
         interactive = group.broadcast_object(text == "-" and sys.stdin.isatty())
         output = output_format(predictor, form, overrides)
         if form != "plain" and predictor.generates_text and predictor.lacks_confidence:
-            warn("warning: this model gives no confidence; training teaches it where the validation set can")
+            warn("warning: this model gives no confidence; a large validation set is needed in training")
         if interactive:
             warn("Type a text and press Enter; Ctrl-D ends.")
         with _output(out, group) as stream:
             chunks = _chunks(lines, 1 if interactive else CHUNK * group.size, group)
-            done, refused = _run(chunks, name, stream, output, as_stream=as_stream)
-        if refused:
-            raise DataError(f"{refused:,} of {done:,} lines were refused; the output has an empty answer for each")
+            n_lines, n_refused = _run(chunks, name, stream, output, as_stream=as_stream)
+        if n_refused:
+            raise DataError(f"{n_refused:,} of {n_lines:,} lines were refused; the output has an empty answer for each")
 
 
 def _chunks(lines: Iterator[Line], size: int, group: SingleProcess) -> Iterator[list[Line]]:
-    """So many lines at a time, as the first process reads them: only it may have the input."""
+    """Yield lines in chunks, read by the first process: the others may not have the input."""
     from ..data.readers.files import Line
 
     while chunk := group.broadcast_object(list(islice(lines, size)) if group.rank == 0 else None):
@@ -128,17 +127,18 @@ def _chunks(lines: Iterator[Line], size: int, group: SingleProcess) -> Iterator[
 def _run(
     chunks: Iterator[list[Line]], name: str, stream: BinaryIO, output: OutputFormat, *, as_stream: bool
 ) -> tuple[int, int]:
-    """Chunk by chunk; how many lines there were, and how many were refused, which have an empty answer."""
+    """Answer all chunks; return the number of lines, and of those that were refused and got an empty answer."""
     unfinished: list[int] = []
-    done = refused = 0
+    n_lines = n_refused = 0
     for chunk in chunks:
         checked = [line._replace(fault=line.fault or output.validation_error(line.text) or "") for line in chunk]
-        good = [line for line in checked if not line.fault]
-        answers = _streamed(output, good, stream) if as_stream else output.answers(good)
+        valid = [line for line in checked if not line.fault]
+        # A streamed answer is written already: it has no rows.
+        answers = (([], output.stream(line, stream)) for line in valid) if as_stream else output.answers(valid)
         for line in checked:
             rows, finished = [output.refusal(line)], True
             if line.fault:
-                refused += 1
+                n_refused += 1
                 complain(f"{name}:{line.number}: {line.fault}")
             else:
                 rows, finished = next(answers)
@@ -146,21 +146,16 @@ def _run(
             if not finished:
                 unfinished.append(line.number)
         stream.flush()
-        done += len(chunk)
+        n_lines += len(chunk)
     if unfinished:
-        named = ", ".join(map(str, unfinished[:NAMED])) + (", …" if len(unfinished) > NAMED else "")
-        warn(f"warning: {len(unfinished):,} of {done:,} answers may be cut short, having come to no end: line {named}")
-    return done, refused
-
-
-def _streamed(output: OutputFormat, lines: Sequence[Line], stream: BinaryIO) -> Iterator[tuple[list[str], bool]]:
-    """What is written bit by bit needs no line of its own."""
-    for line in lines:
-        yield [], output.stream(line, stream)
+        more = ", …" if len(unfinished) > MAX_LINES_NAMED else ""
+        numbers = ", ".join(map(str, unfinished[:MAX_LINES_NAMED])) + more
+        warn(f"warning: {len(unfinished):,} of {n_lines:,} answers reached their length limit: line {numbers}")
+    return n_lines, n_refused
 
 
 def _input(text: str) -> tuple[str, Iterator[Line]]:
-    """What to call the input, and its lines. A text in the command is read as a file that holds it would be."""
+    """Return a name for the input, and its lines. A text on the command line is read like a file with this content."""
     from ..data.readers.files import every_line
 
     if text == "-":
@@ -168,16 +163,14 @@ def _input(text: str) -> tuple[str, Iterator[Line]]:
     if os.path.exists(text):
         return text, every_line(Path(text))
     if _FILE_NAME.fullmatch(text):
-        raise DataError(
-            f"{text}: there is no such file; if it is a text, hand it over like this: echo TEXT | heedful …"
-        )
-    written = os.fsencode(text)
-    return "the text", every_line(io.BytesIO(written if written.endswith(b"\n") else written + b"\n"))
+        raise DataError(f"{text}: there is no such file; if it is a text, pass it like this: echo TEXT | heedful …")
+    content = os.fsencode(text)
+    return "the text", every_line(io.BytesIO(content if content.endswith(b"\n") else content + b"\n"))
 
 
 @contextmanager
 def _output(path: Path | None, group: SingleProcess) -> Iterator[BinaryIO]:
-    """The screen, or a file that is complete or not there; of several processes, the first one's."""
+    """Open the output of the first process: standard output, or a file that appears when it is complete."""
     if group.rank > 0:
         yield io.BytesIO()
         return

@@ -1,4 +1,4 @@
-"""A run while one watches it: on a terminal a view that changes in place, elsewhere a line now and then."""
+"""The progress of a training run: a live view on a terminal, lines of text elsewhere."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,14 +16,14 @@ from .console import console, plain, say, seconds
 
 @contextmanager
 def watching() -> Iterator[Callable[[AnyTask], Sequence[Observer]]]:
-    """What to hand to training as `watch`; whatever happens inside, the terminal is left in order."""
+    """Yield a function that makes the observers of a run; at the end the live view is stopped in any case."""
     views: list[LiveView] = []
 
     def watch(task: AnyTask) -> Sequence[Observer]:
         parameters = sum(parameter.numel() for parameter in task.module.parameters())
         say(f"Training {parameters:,} parameters on {task.summary}")
         if not console.is_terminal or console.is_dumb_terminal:
-            return [Lines(task)]
+            return [LineView(task)]
         views.append(LiveView(task))
         return views
 
@@ -34,8 +34,8 @@ def watching() -> Iterator[Callable[[AnyTask], Sequence[Observer]]]:
             view.live.stop()
 
 
-class Lines:
-    """One line for each row of the log."""
+class LineView:
+    """Prints a line for each entry of the log."""
 
     def __init__(self, task: AnyTask) -> None:
         self.task = task
@@ -58,7 +58,7 @@ class Lines:
 
 
 class LiveView:
-    """Loss, speed, time left, validation, and one sentence getting better."""
+    """Shows loss, speed, remaining time, validation scores and sample outputs, updated in place."""
 
     def __init__(self, task: AnyTask) -> None:
         self.task = task
@@ -86,14 +86,14 @@ class LiveView:
     def _view(self) -> Group:
         names = Column(no_wrap=True, min_width=len("validation"))
         rows = Table.grid(names, Column(no_wrap=True, overflow="ellipsis"), padding=(0, 2))
-        if (now := self.trained) is not None:
-            rows.add_row("step", ProgressBar(total=now.total_steps, completed=now.step, width=30))
-            speed = f"{now.tokens_per_second:,.0f} tokens/s"
-            rows.add_row("", f"{now.step:,}/{now.total_steps:,}  {speed}  {seconds(now.seconds_left)} left")
-            rows.add_row("loss", f"{now.loss:.3f}  {sparkline(self.losses)}")
+        if (last := self.trained) is not None:
+            rows.add_row("step", ProgressBar(total=last.total_steps, completed=last.step, width=30))
+            speed = f"{last.tokens_per_second:,.0f} tokens/s"
+            rows.add_row("", f"{last.step:,}/{last.total_steps:,}  {speed}  {seconds(last.seconds_left)} left")
+            rows.add_row("loss", f"{last.loss:.3f}  {sparkline(self.losses)}")
         if self.validated:
-            course = sparkline([event.scores[self.task.monitor.name] for event in self.validated])
-            rows.add_row("validation", f"{_scores(self.validated[-1])}  {course}")
+            history = sparkline([event.scores[self.task.monitor.name] for event in self.validated])
+            rows.add_row("validation", f"{_scores(self.validated[-1])}  {history}")
             for source, reference, output in self.task.samples[:2]:
                 rows.add_row("", plain(source, "dim"))
                 rows.add_row("", plain(output, "green" if output == reference else "yellow"))
@@ -101,9 +101,9 @@ class LiveView:
 
 
 def _say_finished(outcome: Outcome) -> None:
-    say(f"Trained for {seconds(outcome.seconds)}: {outcome.why}. Now the validation data is scored …")
+    say(f"Trained for {seconds(outcome.seconds)}: {outcome.why}. Scoring the validation data …")
 
 
 def _scores(event: Validated) -> str:
-    named = {"loss": "loss {:.3f}", "bleu": "BLEU {:.1f}", "chrf": "chrF {:.1f}", "exact": "exact {:.1f} %"}
-    return "  ".join(named.get(name, f"{name} {{:.4g}}").format(score) for name, score in event.scores.items())
+    formats = {"loss": "loss {:.3f}", "bleu": "BLEU {:.1f}", "chrf": "chrF {:.1f}", "exact": "exact {:.1f} %"}
+    return "  ".join(formats.get(name, f"{name} {{:.4g}}").format(score) for name, score in event.scores.items())

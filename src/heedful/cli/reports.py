@@ -1,4 +1,4 @@
-"""`heedful report`, `heedful tour` and `heedful doctor`: a run, the paper's model, this machine described."""
+"""`heedful report`, `heedful tour` and `heedful doctor`: describe runs, the paper's model and this machine."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -6,18 +6,18 @@ from typing import Annotated, Literal
 import typer
 
 from .console import console, plain, say
-from .options import option
+from .options import Language, option
 
 MARKS = {"good": ("✓", "green"), "note": ("·", "yellow"), "bad": ("✗", "red")}
 ARTICLES = {"encoder layer": "an encoder layer", "decoder layer": "a decoder layer"}
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders that training wrote.")],
-    out: Annotated[Path | None, option("Where the page goes; into the first folder unless given.")] = None,
-    language: Annotated[Literal["en", "ko"], option("Of the page.")] = "en",
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="The folders of training runs.")],
+    out: Annotated[Path | None, option("The file to write; the default is report.html in the first folder.")] = None,
+    language: Language = "en",
 ) -> None:
-    """Write the page of a run again, or compare several runs on one page."""
+    """Write the report of a training run again, or compare several runs on one page."""
     from ..tasks.registry import task_of
     from ..tasks.run import write_report
 
@@ -27,12 +27,12 @@ def report(
 def doctor(
     model: Annotated[
         Path | None,
-        typer.Argument(metavar="[MODEL]", help="The folder of a trained model: say which backends can run it."),
+        typer.Argument(metavar="MODEL", help="The folder of a trained model, to check which backends can run it."),
     ] = None,
 ) -> None:
-    """Say what this machine has and what would be used, and let a tiny model learn and write.
+    """Show what this machine has and what Heedful would use, and train a tiny model as a test.
 
-    With MODEL, say for each backend whether it can run that model on this machine, or why not.
+    With MODEL, show for each backend whether it can run that model on this machine, or why not.
     """
     from ..tasks.doctor import examine, examine_model
 
@@ -47,10 +47,10 @@ def doctor(
 
 
 def tour(
-    out: Annotated[Path, option("Where the pictures go.")] = Path("runs/tour"),
-    language: Annotated[Literal["en", "ko"], option("Of the pictures' labels.")] = "en",
+    out: Annotated[Path, option("The folder for the pictures.")] = Path("runs/tour"),
+    language: Annotated[Literal["en", "ko"], option("The language of the pictures' labels.")] = "en",
 ) -> None:
-    """Build the paper's base model, pass a sentence through it, count its parts and draw its pictures."""
+    """Build the base model of the paper, run a sentence through it, count its parameters and draw its attention."""
     import torch
     from rich.table import Table
 
@@ -62,20 +62,20 @@ def tour(
     say("Building the base model of the paper (d_model 512, 8 heads, 6 + 6 layers) …")
     result = walk(build("base"), out, language=language)
 
-    table = Table("stack", "part", "parameters", title="What the model is made of")
+    table = Table("stack", "part", "parameters", title="The parameters of the model")
     table.columns[2].justify = "right"
     for count in result.counts:
         table.add_row(count.stack, count.part, f"{count.parameters:,}")
     table.add_section()
-    table.add_row("", "together", f"{sum(count.parameters for count in result.counts):,}")
+    table.add_row("", "total", f"{sum(count.parameters for count in result.counts):,}")
     console.print(table)
     shares = ", ".join(f"{share:.0%} of {ARTICLES.get(name, name)}" for name, share in result.shares.items())
-    say(f"The feed-forward holds {shares}.")
+    say(f"The feed-forward network has {shares}.")
     for name, shape in result.shapes.items():
         say(f"  {name}: {' × '.join(map(str, shape))}")
     for path in result.pictures:
         say(f"wrote {path}")
-    say("The weights are fresh, so the attention is not yet about anything.")
+    say("The weights are random, so the attention has no meaning yet.")
     for note in result.notes:
         say(note)
     if not result.pictures:

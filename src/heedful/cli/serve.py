@@ -1,4 +1,4 @@
-"""`heedful serve`: models behind HTTP."""
+"""`heedful serve`: starts the HTTP server."""
 
 import stat
 from dataclasses import fields
@@ -11,87 +11,91 @@ import typer
 from ..errors import ConfigError, MissingDependencyError
 from ..serving.settings import Settings
 from .console import say, warn
-from .options import option, panel
+from .options import PRECISION, Device, option, panel
 
-NEEDED = ("fastapi", "uvicorn", "python_multipart", "prometheus_client")
-request_limit, total_limit, time_limit = panel("Limits of a request"), panel("Limits of all together"), panel("Time")
+REQUIRED = ("fastapi", "uvicorn", "python_multipart", "prometheus_client")
+request_limit, total_limit, time_limit = panel("Limits of a request"), panel("Limits of the server"), panel("Time")
 
 
 def serve(
     context: typer.Context,
     models: Annotated[
         list[str],
-        typer.Argument(metavar="MODEL", help="Folders of trained models; NAME=FOLDER gives one another name."),
+        typer.Argument(metavar="MODEL", help="Folders of trained models; NAME=FOLDER sets a model's name."),
     ],
-    host: Annotated[str, option("Where to listen; 0.0.0.0 lets others in.")] = Settings.host,
-    port: Annotated[int, option("0 takes any that is free.")] = Settings.port,
+    host: Annotated[str, option("The address to listen at; 0.0.0.0 allows other machines.")] = Settings.host,
+    port: Annotated[int, option("The port; 0 chooses any free one.")] = Settings.port,
     api_key_file: Annotated[
-        Path | None, option("A file with a key a line; every question then needs one of them.")
+        Path | None, option("A file with one API key a line; requests then need one of the keys.")
     ] = None,
-    precision: Annotated[
-        Literal["float32", "int8", "bf16"], option("Of models that write; int8 is faster and less exact.")
-    ] = Settings.precision,
-    look: Annotated[bool, option("Let people look inside the models.")] = Settings.look,
-    json_log: Annotated[bool, option("A line of JSON for each request.", "--log-json")] = False,
+    device: Device = Settings.device,
+    precision: Annotated[Literal["float32", "bf16", "int8"], option(PRECISION)] = Settings.precision,
+    look: Annotated[bool, option("Allow clients to look inside the models.")] = Settings.look,
+    json_log: Annotated[bool, option("Log each request as a line of JSON.", "--log-json")] = False,
     trusted_proxy: Annotated[
-        list[str] | None, option("Believe this address or network about who asks. Repeatable.", metavar="ADDRESS")
+        list[str] | None,
+        option("Use the X-Forwarded-For header of this address or network. Repeatable.", metavar="ADDRESS"),
     ] = None,
-    max_body: Annotated[int, request_limit("Bytes.")] = Settings.max_body,
-    max_items: Annotated[int, request_limit("Texts, images or series.")] = Settings.max_items,
-    max_characters: Annotated[int, request_limit("Characters of one text.")] = Settings.max_characters,
-    max_new_tokens: Annotated[int, request_limit("Tokens of one completion.")] = Settings.max_new_tokens,
-    max_n: Annotated[int, request_limit("Completions of one prompt.")] = Settings.max_n,
-    max_alternatives: Annotated[int, request_limit("Translations beside the best.")] = Settings.max_alternatives,
+    max_body: Annotated[int, request_limit("The size of a body in bytes.")] = Settings.max_body,
+    max_items: Annotated[int, request_limit("The number of texts, images or series.")] = Settings.max_items,
+    max_characters: Annotated[int, request_limit("The length of a text in characters.")] = Settings.max_characters,
+    max_new_tokens: Annotated[int, request_limit("The length of a completion in tokens.")] = Settings.max_new_tokens,
+    max_n: Annotated[int, request_limit("The number of completions of a prompt.")] = Settings.max_n,
+    max_alternatives: Annotated[
+        int, request_limit("The number of translations besides the best one.")
+    ] = Settings.max_alternatives,
     max_concurrency: Annotated[
-        int, total_limit("Requests being answered; more are refused at once.")
+        int, total_limit("The number of running requests; more are refused at once.")
     ] = Settings.max_concurrency,
-    max_waiting: Annotated[int, total_limit("Items that wait for one model.")] = Settings.max_waiting,
-    max_connections: Annotated[int, total_limit("Open connections.")] = Settings.max_connections,
-    seconds: Annotated[float, time_limit("For a whole request.")] = Settings.seconds,
-    receive_seconds: Annotated[float, time_limit("Until a request has arrived.")] = Settings.receive_seconds,
-    keep_alive: Annotated[int, time_limit("Seconds that an idle connection stays open.")] = Settings.keep_alive,
+    max_waiting: Annotated[int, total_limit("The number of items that wait for one model.")] = Settings.max_waiting,
+    max_connections: Annotated[int, total_limit("The number of open connections.")] = Settings.max_connections,
+    seconds: Annotated[float, time_limit("The seconds that a request may take.")] = Settings.seconds,
+    receive_seconds: Annotated[
+        float, time_limit("The seconds until a request must have arrived.")
+    ] = Settings.receive_seconds,
+    keep_alive: Annotated[int, time_limit("The seconds until an idle connection is closed.")] = Settings.keep_alive,
     drain_seconds: Annotated[
-        float, time_limit("For running requests, when the server is asked to stop.")
+        float, time_limit("The seconds that running requests have when the server is stopped.")
     ] = Settings.drain_seconds,
 ) -> None:
-    """Serve models to clients of LibreTranslate and OpenAI, to other programs, and to people with a browser.
+    """Serve models over HTTP, with the APIs of LibreTranslate and OpenAI, a generic API and a web page.
 
-    Listens on this machine alone unless --host says otherwise. Ctrl-C or SIGTERM ends it: what runs is answered.
+    The server listens for this machine only, unless --host says otherwise. Ctrl-C or SIGTERM stops it; running
+    requests are answered first.
     """
-    if missing := [name for name in NEEDED if find_spec(name) is None]:
+    if missing := [name for name in REQUIRED if find_spec(name) is None]:
         raise MissingDependencyError(
             f"serving needs {', '.join(missing)}, which is not installed: pip install 'heedful[serve]'"
         )
     from ..serving.app import create_app
     from ..serving.models import Models
-    from ..serving.server import address, listen
-    from ..serving.server import serve as answer
+    from ..serving.server import address, listen, run
 
-    known = {field.name for field in fields(Settings)}
+    names = {field.name for field in fields(Settings)}
     settings = Settings(
-        api_keys=_keys(api_key_file) if api_key_file is not None else (),
+        api_keys=_read_keys(api_key_file) if api_key_file is not None else (),
         trusted_proxies=tuple(trusted_proxy or ()),
-        **{name: value for name, value in context.params.items() if name in known},
+        **{name: value for name, value in context.params.items() if name in names},
     )
-    with listen(settings) as listening:  # before the models are loaded: a port in use is known at once
+    with listen(settings) as listener:  # before the models are loaded, since the port may be in use
         loaded = Models.load(models, settings)
         for name, model in loaded.items():
             say(f"{name}: {model.task}")
-        if not settings.api_keys and not address(listening).startswith(("http://127.", "http://[::1]:")):
-            warn("warning: whoever reaches this address may use the models; --api-key-file asks for a key")
-        say(f"listening at {address(listening)}; Ctrl-C ends")
-        answer(create_app(loaded, settings), listening)
+        if not settings.api_keys and not address(listener).startswith(("http://127.", "http://[::1]:")):
+            warn("warning: everyone who can reach this address can use the models; --api-key-file requires a key")
+        say(f"listening at {address(listener)}; press Ctrl-C to stop")
+        run(create_app(loaded, settings), listener)
 
 
-def _keys(file: Path) -> tuple[str, ...]:
-    """One a line; empty lines and those that begin with # are none."""
+def _read_keys(file: Path) -> tuple[str, ...]:
+    """Read one key a line, without empty lines and comments (#)."""
     try:
         lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
     except UnicodeDecodeError:
-        raise ConfigError(f"{file}: keys are text, one a line; this file is none") from None
+        raise ConfigError(f"{file}: not a text file; write one API key a line") from None
     keys = tuple(line for line in lines if line and not line.startswith("#"))
     if not keys:
-        raise ConfigError(f"{file}: there is no key in it; write one a line, or leave out --api-key-file")
+        raise ConfigError(f"{file}: contains no API key; write one a line, or leave out --api-key-file")
     if file.stat().st_mode & stat.S_IROTH:
-        warn(f"warning: every user of this machine can read the keys; change that: chmod 600 {file}")
+        warn(f"warning: every user of this machine can read the API keys; change that: chmod 600 {file}")
     return keys

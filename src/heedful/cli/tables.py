@@ -14,13 +14,13 @@ from ..tasks.translation.inspection import AlignmentScore
 from ..tasks.translation.task import Evaluation
 from .console import console, plain, say, warn
 
-FILES = 8  # listed by name; a folder may hold thousands
-PLACES = 3
-MOST_ACROSS = 4  # scores side by side on 80 columns
+MAX_FILES = 8  # listed by name; a folder may hold thousands
+MAX_PLACES = 3  # listed for each reason
+MAX_COLUMNS = 4  # of scores, in 80 characters
 
 
 def show_data_report(report: DataReport[Any]) -> None:
-    """What was read, before anything is done with it."""
+    """Print what was read for training and validation."""
     sets = report.to_dict()
     _show_reading("Training data", sets["train"], sets.get("held_out") or 0)
     if sets.get("valid"):
@@ -28,24 +28,29 @@ def show_data_report(report: DataReport[Any]) -> None:
 
 
 def _show_reading(title: str, read: Mapping[str, Any], held_out: int = 0) -> None:
-    """Files, what was not read or dropped and where, then every single figure."""
+    """Print the files, what was skipped or dropped and where, and all counts."""
     files = read.get("files", [])
     root = _root(file["path"] for file in files)
     table = _table(f"{title}, in {root}" if root else title, "", "", "", right=[1])
-    for file in files[:FILES]:
+    for file in files[:MAX_FILES]:
         table.add_row(plain(file["path"].removeprefix(root)), f"{_count(file):,}", plain(str(file.get("format", ""))))
-    if rest := files[FILES:]:
+    if rest := files[MAX_FILES:]:
         table.add_row(f"{len(rest):,} more files", f"{sum(map(_count, rest)):,}", "")
     table.add_section()
-    for why, tally in read.get("skipped_files", {}).items():
-        table.add_row(f"not read: {why}", "", plain(f"{tally['count']:,} of the files, the first: {tally['first'][0]}"))
-    for why, tally in sorted(read.get("dropped", {}).items(), key=lambda item: -item[1]["count"]):
-        table.add_row(f"dropped: {why}", f"{tally['count']:,}", plain(_places(tally, root)))
+    for reason, tally in read.get("skipped_files", {}).items():
+        table.add_row(f"not read: {reason}", "", plain(f"{tally['count']:,} files, the first: {tally['first'][0]}"))
+    for reason, tally in sorted(read.get("dropped", {}).items(), key=lambda item: -item[1]["count"]):
+        places = ", ".join(place.removeprefix(root) for place in tally["first"][:MAX_PLACES])
+        more = ", …" if tally["count"] > MAX_PLACES else ""
+        table.add_row(f"dropped: {reason}", f"{tally['count']:,}", plain(places + more))
     table.add_section()
     for name, value in read.items():
         if isinstance(value, int) and not isinstance(value, bool):
-            about = _lengths(read.get("words", {})) if name == "kept" else ""
-            table.add_row(name.replace("_", " "), f"{value:,}", about, style="bold" if name == "kept" else None)
+            lengths = read.get("words", {}) if name == "kept" else {}
+            details = "\n".join(
+                f"{side}: {length['mean']:.1f} words, longest {length['longest']:,}" for side, length in lengths.items()
+            )
+            table.add_row(name.replace("_", " "), f"{value:,}", details, style="bold" if name == "kept" else None)
     if held_out:
         table.add_row("of these for validation", f"{held_out:,}", "")
     console.print(table)
@@ -54,12 +59,12 @@ def _show_reading(title: str, read: Mapping[str, Any], held_out: int = 0) -> Non
 
 
 def _count(file: Mapping[str, Any]) -> int:
-    """How many were found in a file, whatever they are."""
+    """Return the number of examples that were read from a file."""
     return next((value for value in file.values() if isinstance(value, int)), 0)
 
 
 def _table(title: str, *headers: str, right: Sequence[int] = ()) -> Table:
-    """A table with some columns to the right; nothing is cut off, however narrow the screen."""
+    """Return a table with some columns aligned right; cells are wrapped and never cut."""
     columns = [
         Column(header, overflow="fold", justify="right" if place in right else "left")
         for place, header in enumerate(headers)
@@ -68,47 +73,37 @@ def _table(title: str, *headers: str, right: Sequence[int] = ()) -> Table:
 
 
 def _root(paths: Iterable[str]) -> str:
-    """The folder that all paths begin with, its slash included."""
+    """Return the folder that all paths are in, with a slash, or an empty string."""
     folders = {os.path.dirname(path) for path in paths}
     try:
         root = os.path.commonpath(folders) if folders else ""
-    except ValueError:  # absolute ones and relative ones
+    except ValueError:  # some are absolute, some relative
         return ""
     return f"{root.rstrip('/')}/" if root else ""
 
 
-def _places(tally: Mapping[str, Any], root: str) -> str:
-    named = ", ".join(place.removeprefix(root) for place in tally["first"][:PLACES])
-    return named + (", …" if tally["count"] > PLACES else "")
-
-
-def _lengths(words: Mapping[str, Mapping[str, float]]) -> str:
-    return "\n".join(f"{side}: {said['mean']:.1f} words, longest {said['longest']:,}" for side, said in words.items())
-
-
 def show_scores(title: str, sets: Mapping[str, Sequence[Score]]) -> None:
-    """Scores of several sets, each with its signature once below; many scores stand one below the other."""
+    """Print the scores of several data sets, transposed if there are many, and the signatures of the metrics."""
     metrics = [score.metric for score in next(iter(sets.values()))]
     signatures = {score.metric: score.signature for scores in sets.values() for score in scores if score.signature}
     rows: dict[str, Sequence[Score]] = dict(sets)
     headers = metrics
-    if len(metrics) > MOST_ACROSS:
+    if len(metrics) > MAX_COLUMNS:
         headers, rows = list(sets), dict(zip(metrics, zip(*sets.values(), strict=True), strict=True))
     table = _table(title, "", *headers, right=range(1, 1 + len(headers)))
     for name, row in rows.items():
-        table.add_row(plain(name), *map(_figure, row))
+        table.add_row(plain(name), *map(_format, row))
     console.print(table)
     for metric, signature in signatures.items():
         say(f"{metric}: {signature}", "dim")
 
 
-def _figure(score: Score) -> str:
-    figure = f"{score.value:.2f}" if abs(score.value) >= 1 else f"{score.value:.4g}"
-    return figure + ("" if score.interval is None else f" ± {score.interval:.1f}")
+def _format(score: Score) -> str:
+    value = f"{score.value:.2f}" if abs(score.value) >= 1 else f"{score.value:.4g}"
+    return value + ("" if score.interval is None else f" ± {score.interval:.1f}")
 
 
 def _show_by_length(groups: Sequence[LengthScore], metric: str) -> None:
-    """The score by the length of the source."""
     table = _table("By length of the source", "words", "pairs", metric, right=range(3))
     for group in groups:
         table.add_row(group.label, f"{group.count:,}", f"{group.score:.2f}")
@@ -116,7 +111,7 @@ def _show_by_length(groups: Sequence[LengthScore], metric: str) -> None:
 
 
 def show_samples(title: str, samples: Sequence[ScoredSample]) -> None:
-    """Sentences with what was expected and what came out."""
+    """Print sources with outputs and, where they differ, the expected texts."""
     table = _table(title, "source", "output", "expected")
     for sample in samples:
         mark = "✓" if sample.exact else "✗"
@@ -126,26 +121,26 @@ def show_samples(title: str, samples: Sequence[ScoredSample]) -> None:
 
 
 def show_evaluation(result: Evaluation, count: int, language: str) -> None:
-    """What `heedful evaluate` says of a translator: scores, by length, calibration, the best and the worst."""
+    """Print the evaluation of a translator: scores, scores by length, calibration, best and worst samples."""
     show_scores(f"{len(result.samples):,} pairs", {"all": [*result.scores.values(), Score("exact %", result.exact)]})
     _show_by_length(result.by_length, result.scores[main_metric(language)].metric)
     errors = result.calibration
-    confidence = f"{errors['confidence']:.1f} %" if "confidence" in errors else "none (the model was not taught it)"
+    confidence = f"{errors['confidence']:.1f} %" if "confidence" in errors else "none (the model is not calibrated)"
     say(
         f"Calibration error against exact match, ten bins: of the confidence {confidence}, "
-        f"of the model's own probability {errors['probability']:.1f} %"
+        f"of the model's probability {errors['probability']:.1f} %"
     )
     if result.unfinished:
-        warn(f"warning: {result.unfinished:,} outputs had not come to an end when their room did")
+        warn(f"warning: {result.unfinished:,} outputs reached their length limit")
     best = result.best[:count]
     worst = result.best[len(best) :][-count:][::-1] if count else []
-    for title, some in (("Best", best), ("Worst", worst)):
-        if some:
-            show_samples(title, some)
+    for title, samples in (("Best", best), ("Worst", worst)):
+        if samples:
+            show_samples(title, samples)
 
 
 def show_alignment(score: AlignmentScore, half: int) -> None:
-    """How well a head's attention agrees with true alignments."""
+    """Print how well a head's attention agrees with the reference alignments."""
     say(
         f"Alignment error rate: {score.error_rate:.1f} % by {score.head}, chosen on the first {half:,} pairs; "
         f"by a diagonal: {score.diagonal:.1f} %"

@@ -1,4 +1,4 @@
-"""`heedful train TASK`: the options of every task, which train.json lists; a new task is an entry there."""
+"""`heedful train TASK`: one command for each entry of train.json, with the options of the task."""
 
 import inspect
 import json
@@ -6,26 +6,40 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from ..errors import ConfigError, unknown
 from .console import Command, CommandGroup
-from .options import option, parameter, parameters_of, with_signature
-
-SEVERAL = ("--data", "--valid")
-EXAMPLE = (
-    "Example: heedful train translation --data pairs.tsv --from ko --to en --out runs/ko-en --set training.steps=20000"
+from .options import (
+    COLUMNS,
+    DEVICE,
+    PRECISION,
+    SEED,
+    Overwrite,
+    Settings,
+    option,
+    parameter,
+    parameters_of,
+    with_signature,
 )
-COLUMNS = "files.columns"
+
+SIZES = ("tiny", "small", "base")
+MULTIPLE = ("--data", "--valid")
+LISTS = ("files.columns", "data.series")  # settings whose options are separated by commas
+EXAMPLE = (
+    "Example: heedful train translation --data pairs.tsv --source ko --target en --out runs/ko-en "
+    "--set training.steps=20000"
+)
 RESET = object()  # in place of a value: the setting takes its default again
 
-Overrides = dict[str, Any]  # None where an option was not given
+Overrides = dict[str, Any]  # settings by their dotted names; None where an option was not given
 
-Out = Annotated[Path, option("The run's folder; the model ends up there.", show_default=False)]
+Out = Annotated[Path, option("The folder of the run, where the model is written.", show_default=False)]
 Valid = Annotated[
-    list[str] | None, option("What to validate on. Without it, some of the data is set apart.", metavar="FILE…")
+    list[str] | None,
+    option("The validation data. Without it, a part of --data is used for validation.", metavar="FILE…"),
 ]
 app = typer.Typer(cls=CommandGroup, help="Train a model on your own files.", no_args_is_help=True)
 
@@ -34,134 +48,157 @@ app = typer.Typer(cls=CommandGroup, help="Train a model on your own files.", no_
 class CommonOptions:
     """The options that every `heedful train TASK` has after its own."""
 
-    config: Annotated[Path | None, option("A file of settings (YAML or JSON), such as a run.yaml.")] = None
-    setting: Annotated[
-        list[str] | None,
-        option("One setting, such as training.steps=20000. Repeatable.", "--set", metavar="NAME=VALUE"),
+    config: Annotated[
+        Path | None, option("A YAML or JSON file of settings, such as a run.yaml; options and --set override it.")
     ] = None
-    engine: Annotated[str | None, option("How steps are run: auto, eager, graph (CUDA graphs) or compile.")] = None
+    setting: Settings = None
+    device: Annotated[str | None, option(DEVICE)] = None
+    precision: Annotated[Literal["float32", "bf16", "bf16-weights"] | None, option(PRECISION)] = None
+    seed: Annotated[int | None, option(SEED, min=0)] = None
+    engine: Annotated[
+        Literal["auto", "eager", "graph", "compile"] | None,
+        option("How to run steps: eager, graph (CUDA graphs), compile, or auto to measure and choose."),
+    ] = None
     processes: Annotated[
-        int | None, option("Train with so many processes on this machine, one for each GPU.", min=1)
+        int | None, option("The number of processes to train with on this machine, one for each GPU.", min=1)
     ] = None
-    resume: Annotated[bool, option("Go on with the run in --out.", "--resume")] = False
-    allow_changes: Annotated[bool, option("Go on although data or settings have changed.", "--allow-changes")] = False
-    overwrite: Annotated[bool, option("Replace the run in --out.", "--overwrite")] = False
+    resume: Annotated[bool, option("Resume the run in --out from its last checkpoint.", "--resume")] = False
+    allow_changes: Annotated[bool, option("Resume even if data or settings have changed.", "--allow-changes")] = False
+    overwrite: Overwrite = False
 
 
-class ManyFiles(Command):
-    """`--data a b` means `--data a --data b`: these commands have no arguments that could stand there."""
+class MultipleFiles(Command):
+    """A command where `--data a b` means `--data a --data b`; it has no arguments that could follow the option."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Write the option before each of its files."""
-        spread: list[str] = []
-        option, filled = "", False
+        expanded: list[str] = []
+        option, has_file = "", False
         for argument in args:
             if argument.startswith("-") and argument != "-":
-                option, filled = argument if argument in SEVERAL else "", False
-            elif option and filled:
-                spread.append(option)
+                option, has_file = argument if argument in MULTIPLE else "", False
+            elif option and has_file:
+                expanded.append(option)
             else:
-                filled = True
-            spread.append(argument)
-        return super().parse_args(ctx, spread)
+                has_file = True
+            expanded.append(argument)
+        return super().parse_args(ctx, expanded)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainCommand:
-    """What only one task's command has: an entry of train.json.
+    """An entry of train.json: what the command of one task has besides CommonOptions.
 
     Attributes:
-        help: The lines of the command's help.
+        help: The paragraphs of the command's help.
         data: The help of --data.
         example: A command line for the help.
-        options: The task's options by name: the setting that each becomes, by its dotted name, and its help; its
-            flags where they are not its name, its type where it is not text, and what else typer is to know of it.
-        valid: Whether there is --valid.
-        required: Options that must be given, each with the setting it becomes.
-        default_model: The preset that options for "model.…" change where nothing else chose a model.
+        sizes: The presets that `--preset tiny`, `small` and `base` stand for.
+        options: The task's own options by name, each with the dotted name of its setting, its help, and where needed
+            its flags, its type (text by default) and further arguments of typer.
+        columns: The help of --columns after its common part, if there is such an option.
+        init_from: Whether training can start from another model.
+        valid: Whether there is an option --valid.
+        required: Options that must be given, each with its setting.
+        default_model: The preset that options for "model.…" change if nothing else chose a model.
     """
 
     help: Sequence[str]
     data: str
     example: str
+    sizes: Sequence[str]
     options: Mapping[str, Mapping[str, Any]]
+    columns: str = ""
+    init_from: bool = False
     valid: bool = True
     required: Sequence[tuple[str, str]] = ()
     default_model: str | None = None
 
+    def all_options(self) -> dict[str, Mapping[str, Any]]:
+        """Return the task's own options and those that tasks share."""
+        named = ", ".join(name for name in self.sizes if name not in SIZES)
+        shared: dict[str, Mapping[str, Any]] = {
+            "preset": {
+                "setting": "model",
+                "help": f"The model's size: tiny, small or base{named and f' ({named})'}; or any other preset.",
+            }
+        }
+        if self.init_from:
+            text = "Start from this model: a folder of Heedful's, or a published model's in Hugging Face's format."
+            shared["init_from"] = {"setting": "base", "help": text, "metavar": "MODEL"}
+        if self.columns:
+            shared["columns"] = {"setting": "files.columns", "help": f"{COLUMNS} {self.columns}"}
+        return {**self.options, **shared}
+
     def parameters(self) -> list[inspect.Parameter]:
-        """The options as parameters of a command."""
-        types = {"str": (str | None, None), "int": (int | None, None), "bool": (bool, False)}
+        """Return the options as parameters of a command."""
+        types: dict[str, Any] = {"int": int | None, "bool": bool}
         result = []
-        for name, entry in self.options.items():
-            kind, default = types[entry.get("type", "str")]
+        for name, entry in self.all_options().items():
+            kind = types.get(entry.get("type", ""), str | None)
             more = {key: entry[key] for key in ("min", "metavar") if key in entry}
             info = option(entry["help"], *entry.get("flags", ()), **more)
-            result.append(parameter(name, Annotated[kind, info], default))
+            result.append(parameter(name, Annotated[kind, info], False if kind is bool else None))
         return result
 
     def settings(self, values: Mapping[str, Any]) -> Overrides:
-        """The settings that the options change, sections before their parts; a flag that is off changes nothing."""
-        changes = {self.options[name]["setting"]: None if value is False else value for name, value in values.items()}
+        """Return the settings that the options change, sections before their fields."""
+        options = self.all_options()
+        changes = {options[name]["setting"]: None if value is False else value for name, value in values.items()}
+        for name, value in changes.items():
+            if name in LISTS and value is not None:
+                changes[name] = [item.strip() for item in value.split(",")]
+        if (size := changes["model"]) in SIZES:
+            changes["model"] = self.sizes[SIZES.index(size)]
         return dict(sorted(changes.items(), key=lambda change: "." in change[0]))
 
 
-def _register(task: str, entry: TrainCommand) -> Callable[..., None]:
-    """Make a command of an entry, with the options that all tasks have around its own."""
+def _register(task: str, entry: TrainCommand) -> None:
+    """Make a command of an entry."""
     files = Annotated[list[str] | None, option(entry.data, metavar="FILE…")]
     before = [parameter("out", Out), parameter("data", files, None)]
     before += [parameter("valid", Valid, None)] if entry.valid else []
-    after = parameters_of(CommonOptions)
+    common_options = parameters_of(CommonOptions)
 
     def command(*, out: Path, data: list[str] | None, valid: list[str] | None = None, **values: Any) -> None:
-        from .train_command import launch  # torch comes in here
+        from .train_command import launch  # imports torch
 
-        common = CommonOptions(**{each.name: values.pop(each.name) for each in after})
+        common = CommonOptions(**{each.name: values.pop(each.name) for each in common_options})
         overrides = partial(RESOLVE.get(task, dict), entry.settings(values))
         files = {"data": data, "valid": valid}
         launch(task, out, common, overrides, **files, required=entry.required, default_model=entry.default_model)
 
-    with_signature(command, [*before, *entry.parameters(), *after], "\n".join(entry.help))
-    app.command(task, cls=ManyFiles, epilog=f"Example: {entry.example}")(command)
-    return command
+    with_signature(command, [*before, *entry.parameters(), *common_options], "\n\n".join(entry.help))
+    app.command(task, cls=MultipleFiles, epilog=f"Example: {entry.example}")(command)
 
 
-FAMILY = "family"  # not a setting: with the preset it chooses the model
-
-
-def _choose_translator(settings: Overrides) -> Overrides:
-    """--preset names a size, --model a family (its usual size unless a preset of it is given)."""
+def _resolve_translation(settings: Overrides) -> Overrides:
+    """Resolve --model, a family, and --preset, which must be one of the family's, to a preset."""
     from ..families.registry import family_of, presets
     from ..tasks.translation.task import PRESET
 
-    preset, family = settings["model"], settings.pop(FAMILY)
+    preset, family = settings["model"], settings.pop("family")
     if family is not None:
         sizes = family_of(family).presets
         if preset is not None and preset not in sizes:
-            raise ConfigError(f"--preset {preset} is not of --model {family}, which has: {', '.join(sizes)}")
+            raise ConfigError(f"--preset {preset} is not a preset of --model {family}, which has: {', '.join(sizes)}")
         preset = preset or (PRESET if PRESET in sizes else next(iter(sizes)))
     if preset is not None and preset not in presets():
         raise ConfigError(f"--preset: {unknown('preset', preset, presets())}")
     return {**settings, "model": preset}
 
 
-def _choose_tokens(settings: Overrides) -> Overrides:
-    """A context is the model's length, and no longer what a run said before; --characters is a kind of tokenizer."""
+def _resolve_language_model(settings: Overrides) -> Overrides:
+    """Resolve --characters to a kind of tokenizer, and let --context, the model's length, override a run's context."""
     context = settings["model.max_length"]
     kind = "characters" if settings["tokenizer.kind"] else None
     return {**settings, "context": None if context is None else RESET, "tokenizer.kind": kind}
 
 
-def _split_series(settings: Overrides) -> Overrides:
-    series = settings["data.series"]
-    return {**settings, "data.series": None if series is None else [name.strip() for name in series.split(",")]}
-
-
-# Where an option has a say in several settings, or is not the setting itself.
+# For tasks with options that affect several settings, or differ from their setting.
 RESOLVE: dict[str, Callable[[Overrides], Overrides]] = {
-    "translation": _choose_translator,
-    "language_model": _choose_tokens,
-    "forecasting": _split_series,
+    "translation": _resolve_translation,
+    "language-model": _resolve_language_model,
 }
 TASKS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
-COMMANDS = {task: _register(task, TrainCommand(**entry)) for task, entry in TASKS.items()}
+for _task, _entry in TASKS.items():
+    _register(_task, TrainCommand(**_entry))

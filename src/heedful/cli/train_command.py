@@ -1,4 +1,4 @@
-"""The run of `heedful train TASK`: how its settings come together, what is said meanwhile, and how it may end."""
+"""`heedful train TASK`: merges the settings, runs the training and reports its progress and result."""
 
 import shlex
 import sys
@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ..config import assign, read_mapping
-from ..errors import ConfigError, HeedfulError
+from ..errors import RENAMED_TASKS, ConfigError, HeedfulError, unknown
 from ..tasks.registry import TRAINED
 from ..tasks.run import AnyTask, Files, read_run, train
 from ..tasks.run.folder import METRICS
@@ -22,7 +22,9 @@ from .console import say
 from .distributed import joined_processes
 from .progress import watching
 from .tables import show_data_report, show_scores
-from .train import COLUMNS, RESET, CommonOptions
+from .train import RESET, CommonOptions
+
+FROM_OPTIONS = ("engine", "device", "precision", "seed")  # settings of `training` that are options too
 
 
 def launch(
@@ -36,24 +38,31 @@ def launch(
     required: Sequence[tuple[str, str]] = (),
     default_model: str | None = None,
 ) -> None:
-    """Train. Settings come from a resumed run or --config, then from the task's `overrides`, then from --set.
+    """Train a model. --set overrides options, which override --config, which overrides the settings of a resumed run.
 
-    `required` are options that must be given, each with the setting it becomes; see `train._train_command`.
+    Args:
+        task_name: The task.
+        out: The folder of the run.
+        common: The options that all tasks have.
+        overrides: Returns the settings from the task's own options.
+        data: The training files; None for those of --config or of the resumed run.
+        valid: The validation files, in the same way.
+        required: Options that must be given, each with its setting.
+        default_model: The preset that options for "model.…" change if nothing else chose a model.
     """
     task: AnyTask = TRAINED[task_name]()
     with joined_processes() as world:
         values, files = _stored_settings(task, out, common)
         options = dict(overrides())
-        columns = options.pop(COLUMNS, None)
+        columns = options.pop("files.columns", None)
+        options |= {f"training.{name}": getattr(common, name) for name in FROM_OPTIONS}
         _apply(values, options, default_model)
-        if common.engine is not None:
-            assign(values, f"training.engine={common.engine}")
         for assignment in common.setting or ():
             assign(values, assignment)
         files = Files(
             tuple(data) if data else files.train,
             tuple(valid) if valid else files.valid,
-            tuple(name.strip() for name in columns.split(",")) if columns else files.columns,
+            tuple(columns) if columns else files.columns,
         )
         for option, value in (("--data", files.train), *((option, values.get(name)) for option, name in required)):
             if not value:
@@ -61,7 +70,7 @@ def launch(
         settings = task.config_class.from_dict(values)
         if common.processes not in (None, world.size):
             if world.size > 1:
-                raise ConfigError(f"--processes {common.processes}: {world.size} were started; leave it out")
+                raise ConfigError(f"--processes {common.processes}: {world.size} are running already; leave it out")
             sys.exit(start(common.processes, [sys.executable, "-P", "-m", "heedful", *sys.argv[1:]]))
         _run(task, settings, files, out, common, world)
         if world.rank == 0:
@@ -69,7 +78,7 @@ def launch(
 
 
 def _apply(values: dict[str, Any], options: Mapping[str, Any], default_model: str | None) -> None:
-    """Put options into settings: "section.name" changes one of a section, and a model by its name is a preset."""
+    """Apply options to settings: "section.name" changes a field of a section, and a string for a model is a preset."""
     for name, value in options.items():
         section, _, key = name.rpartition(".")
         if value is None:
@@ -84,15 +93,15 @@ def _apply(values: dict[str, Any], options: Mapping[str, Any], default_model: st
 
 
 def _run(task: AnyTask, settings: Any, files: Files, out: Path, common: CommonOptions, world: SingleProcess) -> None:
-    several = ["--processes", str(common.processes)] if common.processes else []
-    again = shlex.join(["heedful", "train", task.name, "--out", str(out), "--resume", *several])
-    world.advice = f"; the run can be resumed from its last checkpoint: {again}"
-    say("Going on with the run …" if common.resume else "Reading the data …")
+    processes = ["--processes", str(common.processes)] if common.processes else []
+    resume = shlex.join(["heedful", "train", task.name, "--out", str(out), "--resume", *processes])
+    world.advice = f"; the run can be resumed from its last checkpoint: {resume}"
+    say("Resuming the run …" if common.resume else "Reading the data …")
     steps, warmup = settings.training.steps, settings.training.warmup_steps
     if steps is not None and warmup >= steps > 1:
-        say(f"Its {steps:,} steps end within the warm-up of {warmup:,} (training.warmup_steps)")
+        say(f"The run of {steps:,} steps ends during the warm-up of {warmup:,} steps (training.warmup_steps)")
     if settings.training.precision != "float32" and not computes_in_bf16(world.device(settings.training.device)):
-        say("This CPU has no instructions for bf16; it computes in float32 (training.precision)")
+        say("This CPU has no bf16 instructions; it computes in float32 (training.precision)")
     try:
         with watching() as watch:
             train(
@@ -107,11 +116,11 @@ def _run(task: AnyTask, settings: Any, files: Files, out: Path, common: CommonOp
                 watch=watch,
             )
     except Interrupted as stop:
-        raise Interrupted(f"{stop}: {again}", stop.code) from None
-    except KeyboardInterrupt:  # not while it trains: then the run saves itself first
+        raise Interrupted(f"{stop}: {resume}", stop.code) from None
+    except KeyboardInterrupt:  # outside the training loop, which would save a checkpoint first
         if not any((out / "checkpoints").glob("*")):
             raise
-        raise Interrupted(f"stopped; what was trained is kept, to be gone on with: {again}", 128 + SIGINT) from None
+        raise Interrupted(f"stopped; the run can be resumed from its last checkpoint: {resume}", 128 + SIGINT) from None
     except torch.OutOfMemoryError as error:
         tokens = settings.training.batch_tokens
         raise HeedfulError(
@@ -120,15 +129,24 @@ def _run(task: AnyTask, settings: Any, files: Files, out: Path, common: CommonOp
 
 
 def _stored_settings(task: AnyTask, out: Path, common: CommonOptions) -> tuple[dict[str, Any], Files]:
-    """The settings and files of the run that goes on, and those of --config over them."""
+    """Return the settings and files of the resumed run, overridden by those of --config section by section."""
     if common.resume and common.overwrite:
-        raise ConfigError("--resume goes on with the run in --out, --overwrite replaces it; give one of them")
+        raise ConfigError("--resume continues the run in --out, --overwrite replaces it; give one of them")
     values: dict[str, Any] = {}
     files = Files(())
     if common.resume:
-        before, files = read_run(task, out)
-        values = before.to_dict()
-    return (values, files) if common.config is None else _merge(task, values, files, read_mapping(common.config))
+        config, files = read_run(task, out)
+        values = config.to_dict()
+    changes = {} if common.config is None else read_mapping(common.config)
+    if (name := changes.pop("task", task.name)) != task.name:
+        renamed = f": {unknown('task', name, [task.name])}" if name in RENAMED_TASKS else ""
+        raise ConfigError(f"the settings are for a run of {name}, not of {task.name}{renamed}")
+    if "files" in changes:
+        files = Files.from_dict(changes.pop("files"))
+    for name, value in changes.items():
+        is_section = isinstance(value, dict) and isinstance(values.get(name), dict) and name != "model"
+        values[name] = {**values[name], **value} if is_section else value
+    return values, files
 
 
 def _show_result(task: AnyTask, out: Path) -> None:
@@ -136,20 +154,7 @@ def _show_result(task: AnyTask, out: Path) -> None:
     validation = metrics["validation"]
     scores = [Score(**score) for score in validation["scores"].values()]
     show_scores("Validation", {f"{validation['n']:,} {task.example_name}": scores})
-    say(f"The model is in {out}, its report in {out / 'report.html'}.")
+    say(f"The model is in {out}, and its report in {out / 'report.html'}.")
     say(f"Try it: heedful predict {shlex.quote(str(out))} …")
     for sentence in task.verdicts(metrics):
         say(sentence)
-
-
-def _merge(task: AnyTask, values: dict[str, Any], files: Files, more: dict[str, Any]) -> tuple[dict[str, Any], Files]:
-    """A file's settings over others, section by section; a model is taken whole."""
-    if (of := more.pop("task", task.name)) != task.name:
-        raise ConfigError(f"the settings are of a run of {of}, not of {task.name}")
-    if "files" in more:
-        files = Files.from_dict(more.pop("files"))
-    merged = dict(values)
-    for name, value in more.items():
-        both = isinstance(value, dict) and isinstance(merged.get(name), dict) and name != "model"
-        merged[name] = {**merged[name], **value} if both else value
-    return merged, files

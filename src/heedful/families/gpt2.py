@@ -90,6 +90,7 @@ gpt2 = register(
     build,
     presets={
         "gpt2-tiny": GPT2Config(vocab_size=8000, d_model=128, n_heads=4, d_ff=512, n_layers=4, max_length=256),
+        "gpt2-mini": GPT2Config(vocab_size=8000, d_model=384, n_heads=6, d_ff=1536, n_layers=6, max_length=256),
         "gpt2": GPT2Config(),
         "gpt2-medium": GPT2Config(d_model=1024, n_heads=16, d_ff=4096, n_layers=24),
         "gpt2-large": GPT2Config(d_model=1280, n_heads=20, d_ff=5120, n_layers=36),

@@ -170,6 +170,8 @@ patchtst = register(
     build,
     presets={
         "patchtst-tiny": PatchTSTConfig(d_model=64, n_heads=4, d_ff=128, n_layers=2),
+        "patchtst-small": PatchTSTConfig(),
+        "patchtst-base": PatchTSTConfig(d_model=256, d_ff=512, n_layers=4),
         "patchtst-42": _paper(336),
         "patchtst-64": _paper(512),
     },

@@ -111,13 +111,13 @@ EncoderOnlyPreset = (
     | Literal["deit-tiny", "deit-small", "deit-base"]
 )
 DecoderOnlyPreset = (
-    Literal["gpt2-tiny", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"]
+    Literal["gpt2-tiny", "gpt2-mini", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"]
     | Literal["opt-tiny", "opt-125m", "opt-1.3b", "opt-2.7b", "opt-6.7b"]
     | Literal["llama-tiny", "llama-7b", "llama-13b", "llama-2-7b", "llama-2-70b", "llama-3-8b"]
     | Literal["llama-3.1-8b", "llama-3.2-1b", "llama-3.2-3b"]
     | Literal["mistral-tiny", "mistral-7b", "mistral-7b-v0.2", "mistral-7b-v0.3"]
 )
-ForecasterPreset = Literal["patchtst-tiny", "patchtst-42", "patchtst-64"]
+ForecasterPreset = Literal["patchtst-tiny", "patchtst-small", "patchtst-base", "patchtst-42", "patchtst-64"]
 
 
 @overload

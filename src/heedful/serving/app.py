@@ -1,4 +1,4 @@
-"""The app: all routes, the middleware around them, /health and /metrics, the schema at /openapi.json and /docs."""
+"""The app: all routes and middleware, /health, /metrics, and the API's schema at /openapi.json and /docs."""
 
 from collections.abc import Iterator
 from html import escape
@@ -10,11 +10,14 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from pydantic import BaseModel
 
-from . import libretranslate, openai, page, predicting
+from . import predicting
 from .admission import AdmissionMiddleware, is_open
 from .errors import Json, handle
+from .libretranslate import routes as libretranslate
 from .metrics import CONTENT_TYPE, Metrics
 from .models import Models
+from .openai import routes as openai
+from .page import routes as page
 from .request_log import RequestLogMiddleware
 from .settings import Settings
 from .state import ServerState, server_state
@@ -32,8 +35,8 @@ p, ul { margin: .25rem 0; }
 ul { padding-left: 1.25rem; }
 code { font-family: ui-monospace, monospace; }
 """
-API_VERSION = "1"  # of the routes, which outlive releases
-AUTOMATIC = "422"  # FastAPI documents this status for what we refuse with 400
+API_VERSION = "1"  # of the routes, independent of the package's version
+UNUSED_STATUS = "422"  # FastAPI documents it for invalid requests, which get status 400 here
 KEY_SCHEMES = {
     "bearer": {"type": "http", "scheme": "bearer"},
     "api_key": {"type": "apiKey", "in": "query", "name": "api_key"},
@@ -43,9 +46,9 @@ Schema = dict[str, Any]
 
 
 def create_app(models: Models, settings: Settings) -> FastAPI:
-    """All of it over these models."""
+    """Create the app that serves these models."""
     state = ServerState(models, settings, Metrics(models))
-    # The outermost first.
+    # The outermost middleware comes first.
     middleware = [Middleware(RequestLogMiddleware, state=state), Middleware(AdmissionMiddleware, state=state)]
     app = FastAPI(
         title="Heedful",
@@ -65,12 +68,12 @@ def create_app(models: Models, settings: Settings) -> FastAPI:
 
 @router.get("/docs", include_in_schema=False, response_class=HTMLResponse)
 async def docs(request: Request) -> HTMLResponse:
-    """The routes, for people."""
+    """Describe the routes in a page for people."""
     return HTMLResponse(_docs_page(request.app.openapi()), headers={"Content-Security-Policy": DOCS_POLICY})
 
 
 def _describe(app: FastAPI) -> None:
-    """Let an app's schema say what its middleware and its errors do."""
+    """Add to an app's schema what its middleware and its error handlers do."""
 
     def openapi() -> Schema:
         if app.openapi_schema is None:
@@ -83,9 +86,9 @@ def _describe(app: FastAPI) -> None:
 
 def _corrected(schema: Schema, *, locked: bool) -> Schema:
     for path, _, operation in _operations(schema):
-        operation["responses"].pop(AUTOMATIC, None)
+        operation["responses"].pop(UNUSED_STATUS, None)
         for status, answer in operation["responses"].items():
-            if status >= "4":  # whatever the route gives, what it refuses is JSON
+            if status >= "4":  # errors are JSON, whatever the route returns
                 answer["content"] = {"application/json": next(iter(answer["content"].values()))}
         if locked and not is_open(path):
             operation["security"] = [{name: []} for name in KEY_SCHEMES]
@@ -97,7 +100,6 @@ def _corrected(schema: Schema, *, locked: bool) -> Schema:
 
 
 def _docs_page(schema: Schema) -> str:
-    """A schema as HTML."""
     title = escape(schema["info"]["title"])
     routes = "".join(_route(schema, *entry) for entry in _operations(schema))
     statuses = {
@@ -111,8 +113,8 @@ def _docs_page(schema: Schema) -> str:
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f"<title>{title}</title><style>{DOCS_STYLE}</style><h1>{title}</h1>"
-        f'<p>What this server answers; programs read <a href="openapi.json">openapi.json</a>.</p>'
-        f"{routes}<h2>Statuses</h2>{meanings}</html>"
+        f'<p>The routes of this server. For programs, there is <a href="openapi.json">openapi.json</a>.</p>'
+        f"{routes}<h2>Status codes</h2>{meanings}</html>"
     )
 
 
@@ -121,30 +123,30 @@ def _route(schema: Schema, path: str, method: str, operation: Schema) -> str:
     statuses = " ".join(sorted(operation["responses"]))
     return (
         f"<h2>{escape(method.upper())} {escape(path)}</h2><p>{escape(description)}</p>"
-        f"{_list(_fields(schema, operation))}<p><small>Answers {escape(statuses)}</small></p>"
+        f"{_list(_fields(schema, operation))}<p><small>Status codes: {escape(statuses)}</small></p>"
     )
 
 
 def _fields(schema: Schema, operation: Schema) -> Iterator[str]:
-    """What may be sent: each by its name, and what it is for where that is said."""
+    """Yield the parameters and the fields of the body, each with its description."""
     for field in operation.get("parameters", []):
-        yield _field(field["name"], field, needed=field.get("required", False))
+        yield _field(field["name"], field, required=field.get("required", False))
     forms: list[Schema] = list(operation.get("requestBody", {}).get("content", {}).values())
     body: Schema = forms[0]["schema"] if forms else {}
     if "$ref" in body:
         body = schema["components"]["schemas"][body["$ref"].rpartition("/")[2]]
     for name, field in body.get("properties", {}).items():
-        yield _field(name, field, needed=name in body.get("required", []))
+        yield _field(name, field, required=name in body.get("required", []))
 
 
-def _field(name: str, schema: Schema, *, needed: bool) -> str:
-    text = " ".join(filter(None, ["(required)" if needed else "", schema.get("description", "")]))
+def _field(name: str, schema: Schema, *, required: bool) -> str:
+    text = " ".join(filter(None, ["(required)" if required else "", schema.get("description", "")]))
     return f"<code>{escape(name)}</code> {escape(text)}"
 
 
 def _list(lines: Iterator[str]) -> str:
-    inside = "".join(f"<li>{line}</li>" for line in lines)
-    return f"<ul>{inside}</ul>" if inside else ""
+    items = "".join(f"<li>{line}</li>" for line in lines)
+    return f"<ul>{items}</ul>" if items else ""
 
 
 def _operations(schema: Schema) -> Iterator[tuple[str, str, Schema]]:
@@ -154,20 +156,22 @@ def _operations(schema: Schema) -> Iterator[tuple[str, str, Schema]]:
 
 
 class Health(BaseModel):
-    """ "ok", or "draining" while a server that was asked to stop answers what it has."""
+    """The status: "ok", or "draining" while the server finishes running requests before it stops."""
 
     status: str
 
 
 @router.head("/health", include_in_schema=False)
-@router.get("/health", response_model=Health, responses={503: {"model": Health, "description": "It is stopping."}})
+@router.get(
+    "/health", response_model=Health, responses={503: {"model": Health, "description": "The server is stopping."}}
+)
 async def health(request: Request) -> Json:
-    """Whether the server takes requests."""
+    """Return whether the server accepts requests."""
     draining = server_state(request).draining.is_set()
     return Json({"status": "draining"}, 503) if draining else Json({"status": "ok"})
 
 
 @router.get("/metrics", response_class=PlainTextResponse)
 async def metrics(request: Request) -> PlainTextResponse:
-    """Counts, in Prometheus' text form."""
+    """Return metrics in Prometheus' text format."""
     return PlainTextResponse(server_state(request).metrics.exposition(), media_type=CONTENT_TYPE)

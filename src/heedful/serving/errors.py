@@ -1,4 +1,4 @@
-"""What is refused, and how each API says so: under /v1/ as OpenAI does, everywhere else as LibreTranslate does."""
+"""Errors as HTTP responses: in OpenAI's format under /v1/, in LibreTranslate's everywhere else."""
 
 import json
 import math
@@ -11,14 +11,13 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from ..errors import HeedfulError, MissingDependencyError
-from .worker import DeadlineExceeded, Overloaded
 
-TYPES = {401: "authentication_error", 403: "permission_error"}  # as OpenAI calls them
-AGAIN = 1.0  # seconds until another try, where nobody knows better
+TYPES = {401: "authentication_error", 403: "permission_error"}  # OpenAI's names
+RETRY_AFTER = 1.0  # seconds, where nothing better is known
 
 
-class APIError(Exception):  # nothing has gone wrong here
-    """A request that is not answered, and why. `code` and `param` are for OpenAI's clients."""
+class APIError(Exception):
+    """A request that is refused, with its HTTP status and the reason. `code` and `param` are for OpenAI's clients."""
 
     def __init__(
         self,
@@ -34,14 +33,28 @@ class APIError(Exception):  # nothing has gone wrong here
         self.code, self.param, self.retry_after = code, param, retry_after
 
 
+class Overloaded(APIError):  # noqa: N818  (the client did nothing wrong)
+    """Too many items wait for a model already; the client may retry after `retry_after` seconds."""
+
+    def __init__(self, retry_after: float = RETRY_AFTER) -> None:
+        super().__init__(503, "the model is busy; try again soon", code="busy", retry_after=retry_after)
+
+
+class DeadlineExceeded(APIError):  # noqa: N818  (the client did nothing wrong)
+    """A request took longer than the server allows."""
+
+    def __init__(self) -> None:
+        super().__init__(503, "the answer took too long; ask for less, or try again", code="timeout")
+
+
 class PlainError(BaseModel):
-    """As LibreTranslate says it."""
+    """The body of an error in LibreTranslate's format."""
 
     error: str
 
 
 class ErrorDetails(BaseModel):
-    """What went wrong, for people and for programs."""
+    """The details of an error in OpenAI's format."""
 
     message: str
     type: str
@@ -50,26 +63,26 @@ class ErrorDetails(BaseModel):
 
 
 class V1Error(BaseModel):
-    """As OpenAI says it."""
+    """The body of an error in OpenAI's format."""
 
     error: ErrorDetails
 
 
 STATUSES = {
-    400: "The request cannot be understood, or asks for what the model cannot do.",
+    400: "The request is invalid, or the model cannot do what it asks for.",
     404: "There is no such model or route.",
-    405: "The route takes another method.",
+    405: "The route does not support this method.",
     408: "The request did not arrive in time.",
     413: "The request is too large.",
-    415: "The body is of a kind that the route does not read.",
-    421: "The server goes by another name.",
-    500: "Something went wrong here; the log knows more, by the id in X-Request-ID.",
-    501: "The server lacks a package for this.",
-    503: "The server is busy or stopping, or the time was over; try again after the seconds in Retry-After.",
+    415: "The route does not support this content type.",
+    421: "The request is for another host name.",
+    500: "An internal error; the server's log has the details under the id in X-Request-ID.",
+    501: "The server lacks a package that this needs.",
+    503: "The server is busy or stopping, or the request took too long; retry after the seconds in Retry-After.",
 }
 
 
-# For `responses=` of a route, so that the schema tells the truth.
+# For `responses=` of a route, so that the schema lists its errors.
 def _responses(model: type[BaseModel], key_status: int) -> dict[int | str, dict[str, Any]]:
     statuses = {**STATUSES, key_status: "The API key is missing or wrong."}
     return {status: {"model": model, "description": text} for status, text in statuses.items()}
@@ -79,7 +92,7 @@ PLAIN_ERRORS, V1_ERRORS = _responses(PlainError, 403), _responses(V1Error, 401)
 
 
 class Json(JSONResponse):
-    """Strict JSON: no NaN; half a surrogate pair, which UTF-8 has no bytes for, is escaped."""
+    """Strict JSON without NaN. Lone surrogates, which UTF-8 cannot encode, are escaped."""
 
     def render(self, content: Any) -> bytes:
         text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -87,7 +100,7 @@ class Json(JSONResponse):
 
 
 def error_response(path: str, refusal: APIError) -> Json:
-    """A refusal as clients of this path understand it."""
+    """Return an error in the format of the API that the path belongs to."""
     status = refusal.status
     error: Any = refusal.message
     if path.startswith("/v1/"):
@@ -95,18 +108,14 @@ def error_response(path: str, refusal: APIError) -> Json:
         error = {"message": refusal.message, "type": kind, "param": refusal.param, "code": refusal.code}
     headers = {401: {"WWW-Authenticate": "Bearer"}, 408: {"Connection": "close"}}.get(status, {})
     if refusal.retry_after is not None or status == 503:
-        headers["Retry-After"] = str(max(1, math.ceil(refusal.retry_after or AGAIN)))
+        headers["Retry-After"] = str(max(1, math.ceil(refusal.retry_after or RETRY_AFTER)))
     return Json({"error": error}, status, headers)
 
 
 def as_api_error(error: Exception) -> APIError | None:
-    """What an error means for a client; None for one that should not have happened."""
+    """Return an exception as an APIError; None for an unexpected one."""
     if isinstance(error, APIError):
         return error
-    if isinstance(error, Overloaded):
-        return APIError(503, "the model has too much to do; try again soon", code="busy", retry_after=error.retry_after)
-    if isinstance(error, DeadlineExceeded):
-        return APIError(503, "the answer took too long; ask for less, or try again", code="timeout", retry_after=AGAIN)
     if isinstance(error, RequestValidationError):
         return _invalid(error)
     if isinstance(error, HTTPException):
@@ -117,24 +126,24 @@ def as_api_error(error: Exception) -> APIError | None:
 
 
 def handle(app: FastAPI) -> None:
-    """Let an app refuse in this way. What is not foreseen goes on to the middleware."""
-    for kind in (APIError, Overloaded, DeadlineExceeded, RequestValidationError, HTTPException, HeedfulError):
+    """Register the handlers of an app. Unexpected exceptions go on to the middleware."""
+    for kind in (APIError, RequestValidationError, HTTPException, HeedfulError):
         app.add_exception_handler(kind, _answer)
 
 
 async def _answer(request: Request, error: Exception) -> Json:
     refusal = as_api_error(error)
-    assert refusal is not None  # `handle` names only what it knows
-    answer = error_response(request.url.path, refusal)
-    answer.headers.update(getattr(error, "headers", None) or {})  # a wrong method's Allow
-    return answer
+    assert refusal is not None  # `handle` registers only such exceptions
+    response = error_response(request.url.path, refusal)
+    response.headers.update(getattr(error, "headers", None) or {})  # Allow, for an unsupported method
+    return response
 
 
 def _invalid(error: RequestValidationError) -> APIError:
-    """The first fault by its place; what was given is not repeated, for it may be long, or a key."""
+    """Report the first invalid field by its name. The value is not repeated: it may be long, or a key."""
     fault = error.errors()[0]
-    if isinstance(error.body, bytes):  # nobody has read it as JSON
-        return APIError(415, "send JSON, and say so: Content-Type: application/json", code="invalid_content_type")
+    if isinstance(error.body, bytes):  # it was not parsed as JSON
+        return APIError(415, "send JSON with Content-Type: application/json", code="invalid_content_type")
     if fault["type"] == "json_invalid":
         return APIError(400, "the body is not valid JSON", code="invalid_json")
     names = [str(name) for name in fault["loc"] if name not in ("body", "query", "path")]

@@ -1,4 +1,4 @@
-"""The models that are served, by name."""
+"""The models that a server has, by name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 @dataclass(frozen=True)
 class Served:
-    """One of them: what `heedful.load` gives, the worker that runs it, and when it was loaded (unix seconds)."""
+    """A served model: its predictor, the worker that runs it, and when it was loaded (Unix time in seconds)."""
 
     name: str
     predictor: Any
@@ -29,36 +29,36 @@ class Served:
 
     @classmethod
     def of(cls, name: str, predictor: Any, settings: Settings) -> Served:
-        """Start a worker for a model."""
+        """Start a worker for a predictor."""
         kind = GenerationWorker if predictor.generates_text else BatchWorker
         return cls(name, predictor, kind(predictor, settings), int(time.time()))
 
     @property
     def task(self) -> str:
-        """What it was trained for."""
         task: str = self.predictor.task
         return task
 
 
 class Models(Mapping[str, Served]):
-    """All of them, in the order given. What a client names is looked up here, and nowhere near a path."""
+    """The served models by name, in the order given. Names of clients are looked up here and never become paths."""
 
     def __init__(self, served: Sequence[Served]) -> None:
         self._served = {entry.name: entry for entry in served}
 
     @classmethod
     def load(cls, arguments: Sequence[str], settings: Settings) -> Models:
-        """From folders: "runs/en-ko", or "name=runs/en-ko" for another name than the folder's own."""
-        folders = _named(arguments)
-        loaded = {name: load(folder) for name, folder in folders.items()}  # all of them, before a thread begins
+        """Load models from folders: "runs/en-ko", or "name=runs/en-ko" for a name that is not the folder's."""
+        folders = _folders(arguments)
+        # All of them are loaded before a thread starts.
+        loaded = {name: load(folder, device=settings.device) for name, folder in folders.items()}
         return cls([Served.of(name, predictor, settings) for name, predictor in loaded.items()])
 
     def of_task(self, *tasks: str) -> list[Served]:
-        """Those of one or several tasks."""
+        """Return the models of these tasks."""
         return [entry for entry in self.values() if entry.task in tasks]
 
     def close(self) -> None:
-        """End the threads."""
+        """Stop the threads of all models."""
         for entry in self.values():
             entry.worker.close()
 
@@ -72,10 +72,9 @@ class Models(Mapping[str, Served]):
         return len(self._served)
 
 
-def _named(arguments: Sequence[str]) -> dict[str, str]:
-    """Each folder by its name."""
+def _folders(arguments: Sequence[str]) -> dict[str, str]:
     if not arguments:
-        raise ConfigError("no model to serve; give the folder of one: heedful serve runs/en-ko")
+        raise ConfigError("no model to serve; give a model's folder: heedful serve runs/en-ko")
     folders: dict[str, str] = {}
     for entry in arguments:
         name, equals, folder = entry.partition("=")
@@ -83,8 +82,8 @@ def _named(arguments: Sequence[str]) -> dict[str, str]:
             name, folder = Path(entry).resolve().name, entry
         if not NAME.fullmatch(name):
             raise ConfigError(
-                f"{name!r} cannot be a model's name: letters, digits, '.', '_' and '-', at most 64; "
-                f"give it another: heedful serve NAME={folder}"
+                f"{name!r} is not a valid model name (letters, digits, '.', '_' and '-', at most 64); "
+                f"give the model another name: heedful serve NAME={folder}"
             )
         if name in folders:
             raise ConfigError(

@@ -1,4 +1,4 @@
-"""POST /v1/predict/{model}: one plain route for every task."""
+"""POST /v1/predict/{model}: one route for the models of every task."""
 
 import asyncio
 import math
@@ -18,25 +18,25 @@ from .state import cancel_on_disconnect, requested_model, server_state
 
 router = APIRouter(tags=["predict"])
 
-WIDEST = 16  # beams
-GUESSES = 5  # for each gap in a text
+MAX_BEAMS = 16
+N_GUESSES = 5  # for each gap in a text
 
 Count = Annotated[int, Field(ge=1, le=2**31)]
 Share = Annotated[float, Field(gt=0, le=1)]
 
 
 class PredictRequest(BaseModel):
-    """What to answer, and for models that write, how: as in GenerationConfig. What is left out is as the model says."""
+    """The inputs, and for models that generate text, the fields of GenerationConfig that override the model's."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
-    api_key: str | None = None  # the middleware has read it
+    api_key: str | None = None  # checked by the admission middleware
 
     inputs: list[str | list[Any]] = Field(
         description="Texts, or pairs of texts for models that compare them; images as PNG or JPEG in base64 or as "
-        "nested lists of pixels; series as lists of numbers or of rows, null where nothing was observed."
+        "nested lists of pixels; series as lists of numbers or of rows, with null for a missing value."
     )
-    beam: int | None = Field(None, ge=1, le=WIDEST)
+    beam: int | None = Field(None, ge=1, le=MAX_BEAMS)
     n_best: Count | None = None
     max_new_tokens: Count | None = None
     min_new_tokens: int | None = Field(None, ge=0, le=2**31)
@@ -52,67 +52,69 @@ class PredictRequest(BaseModel):
     no_repeat_ngram_size: Count | None = None
 
     def overrides(self) -> dict[str, Any]:
-        """Of generation, those that were given."""
+        """Return the generation settings that were given."""
         return self.model_dump(exclude={"inputs", "api_key"}, exclude_none=True)
 
 
 class Alternative(BaseModel):
-    """A text, the sum of its tokens' log-probabilities, and whether it came to its end."""
+    """A text, the sum of its tokens' log-probabilities, and whether it is complete."""
 
     text: str
     logprob: float | None
     finished: bool
-    confidence: float | None = Field(None, description="That it is right, where the model was taught to tell.")
+    confidence: float | None = Field(
+        None, description="The probability that it is correct, if the model was calibrated for this."
+    )
 
 
-class Written(Alternative):
-    """The best answer, and with `n_best` the others."""
+class GeneratedText(Alternative):
+    """The best answer, and with `n_best` the other ones."""
 
     alternatives: list[Alternative] | None = None
 
 
 class Label(BaseModel):
-    """A class, and its probability; or its score, where the model's numbers are none."""
+    """A class with its probability, or with its score if the model predicts scores."""
 
     label: str
     probability: float | None = None
     score: float | None = None
 
 
-class Classified(BaseModel):
-    """Every class, the likeliest first."""
+class Labels(BaseModel):
+    """All classes of an input, likeliest first."""
 
     labels: list[Label]
 
 
-class Embedded(BaseModel):
-    """What a text means, in numbers."""
+class Vector(BaseModel):
+    """The embedding vector of a text."""
 
     vector: list[float]
 
 
-class Guessed(BaseModel):
-    """What may stand in a gap."""
+class GapGuess(BaseModel):
+    """A possible text for a gap."""
 
     text: str
     probability: float
 
 
-class Filled(BaseModel):
-    """A text with its gaps filled, and the likeliest guesses for each."""
+class FilledText(BaseModel):
+    """A text with its gaps filled, and the likeliest guesses for each gap."""
 
     text: str
-    gaps: list[list[Guessed]]
+    gaps: list[list[GapGuess]]
 
 
 class Forecast(BaseModel):
-    """The steps that follow, in the form of the series."""
+    """The next steps of a series, in its form."""
 
     forecast: list[float] | list[list[float]]
 
 
-class AnswerFound(BaseModel):
-    """The answer to a question: the characters `start` to `end` of its context; empty where the context has none."""
+class ContextAnswer(BaseModel):
+    """The answer to a question: the characters `start` to `end` of its context, or an empty text if there is none."""
 
     answer: str
     start: int | None
@@ -121,7 +123,7 @@ class AnswerFound(BaseModel):
 
 
 class LabeledSpan(BaseModel):
-    """A part of a text, the characters `start` to `end`, with its label."""
+    """The characters `start` to `end` of a text with their label."""
 
     text: str
     label: str
@@ -130,31 +132,31 @@ class LabeledSpan(BaseModel):
     probability: float
 
 
-class Tagged(BaseModel):
+class Spans(BaseModel):
     """The entities of a text, or its words with their tags."""
 
     spans: list[LabeledSpan]
 
 
-class Predicted(BaseModel):
+class Predictions(BaseModel):
     """An output for each input, in order."""
 
     model: str
     task: str
     outputs: (
-        list[Written]
-        | list[Classified]
-        | list[Embedded]
-        | list[Filled]
+        list[GeneratedText]
+        | list[Labels]
+        | list[Vector]
+        | list[FilledText]
         | list[Forecast]
-        | list[AnswerFound]
-        | list[Tagged]
+        | list[ContextAnswer]
+        | list[Spans]
     )
 
 
-@router.post("/v1/predict/{model}", response_model=Predicted, responses=V1_ERRORS)
+@router.post("/v1/predict/{model}", response_model=Predictions, responses=V1_ERRORS)
 async def predict(request: Request, model: str, body: PredictRequest) -> Json:
-    """Ask a model, whatever its task."""
+    """Run a model of any task on one or several inputs."""
     state, served = server_state(request), requested_model(request, model)
     try:
         inputs = await asyncio.to_thread(as_inputs, served.predictor, body.inputs, state.settings)
@@ -164,8 +166,8 @@ async def predict(request: Request, model: str, body: PredictRequest) -> Json:
     except ConfigError as error:
         raise APIError(400, str(error)) from None
     for index, output in enumerate(outputs):
-        if not _finite(output):
-            raise APIError(400, f"inputs[{index}]: the model's answer is no number", param="inputs")
+        if not _is_finite(output):
+            raise APIError(400, f"inputs[{index}]: the model's output is NaN or infinite", param="inputs")
     state.metrics.answered(model, items=len(outputs), tokens=tokens)
     return Json({"model": model, "task": served.task, "outputs": outputs})
 
@@ -173,47 +175,42 @@ async def predict(request: Request, model: str, body: PredictRequest) -> Json:
 async def _answers(
     request: Request, served: Served, inputs: list[Any], overrides: dict[str, Any]
 ) -> tuple[list[Any], int]:
-    """The outputs, and how many tokens were written."""
+    """Return the outputs, and the number of generated tokens."""
     model, worker = served.predictor, served.worker
     if model.generates_text:
-        _check(request, overrides)
+        settings = server_state(request).settings
+        for name, limit in (("max_new_tokens", settings.max_new_tokens), ("n_best", settings.max_n)):
+            if overrides.get(name, 1) > limit:
+                raise APIError(400, f"{name}: at most {limit:,} on this server, not {overrides[name]:,}", param=name)
         candidates = await worker.candidates(inputs, **overrides)
-        return [_written(*answers) for answers in candidates], sum(
-            item.n_tokens for answers in candidates for item in answers
-        )
+        n_tokens = sum(answer.n_tokens for answers in candidates for answer in answers)
+        return [_generated_text(*answers) for answers in candidates], n_tokens
     for name in overrides:
-        raise APIError(400, f"{name}: this model, for {served.task}, writes nothing", param=name)
+        raise APIError(400, f"{name}: this model, for {served.task}, does not generate text", param=name)
     if model.output_kind == "gaps":
-        guesses = await worker.call(lambda: model.guesses(inputs, GUESSES))
-        return [_filled(model, text, gaps) for text, gaps in zip(inputs, guesses, strict=True)], 0
-    return [SHAPES[model.output_kind](model, output) for output in await worker.predict(inputs)], 0
+        guesses = await worker.call(lambda: model.guesses(inputs, N_GUESSES))
+        return [_filled_text(model, text, gaps) for text, gaps in zip(inputs, guesses, strict=True)], 0
+    return [FORMATS[model.output_kind](model, output) for output in await worker.predict(inputs)], 0
 
 
-def _check(request: Request, overrides: dict[str, Any]) -> None:
-    settings = server_state(request).settings
-    for name, most in (("max_new_tokens", settings.max_new_tokens), ("n_best", settings.max_n)):
-        if overrides.get(name, 1) > most:
-            raise APIError(400, f"{name}: at most {most:,} on this server, not {overrides[name]:,}", param=name)
-
-
-def _written(best: Answer, *others: Answer) -> dict[str, Any]:
+def _generated_text(best: Answer, *others: Answer) -> dict[str, Any]:
     alternatives = {"alternatives": [_alternative(other) for other in others]} if others else {}
     return {**_alternative(best), **alternatives}
 
 
 def _alternative(answer: Answer) -> dict[str, Any]:
-    sure = {} if answer.confidence is None else {"confidence": answer.confidence}
+    confidence = {} if answer.confidence is None else {"confidence": answer.confidence}
     logprob = answer.logprob if math.isfinite(answer.logprob) else None
-    return {"text": answer.text, "logprob": logprob, "finished": answer.finished, **sure}
+    return {"text": answer.text, "logprob": logprob, "finished": answer.finished, **confidence}
 
 
-def _classified(model: Any, shares: dict[str, float]) -> dict[str, Any]:
-    worth = "score" if getattr(model.settings, "means", None) == "score" else "probability"
-    return {"labels": [{"label": label, worth: share} for label, share in shares.items()]}
+def _labels(model: Any, values: dict[str, float]) -> dict[str, Any]:
+    name = "score" if getattr(model.settings, "means", None) == "score" else "probability"
+    return {"labels": [{"label": label, name: value} for label, value in values.items()]}
 
 
-SHAPES: dict[str, Callable[[Any, Any], dict[str, Any]]] = {  # by `output_kind`
-    "labels": _classified,
+FORMATS: dict[str, Callable[[Any, Any], dict[str, Any]]] = {  # by `output_kind`
+    "labels": _labels,
     "vector": lambda model, vector: {"vector": vector},
     "forecast": lambda model, steps: {"forecast": steps},
     "answer": lambda model, answer: answer,
@@ -221,14 +218,14 @@ SHAPES: dict[str, Callable[[Any, Any], dict[str, Any]]] = {  # by `output_kind`
 }
 
 
-def _filled(model: Any, text: str, gaps: list[list[Any]]) -> dict[str, Any]:
+def _filled_text(model: Any, text: str, gaps: list[list[Any]]) -> dict[str, Any]:
     guesses = [[{"text": item.text, "probability": item.probability} for item in gap] for gap in gaps]
     return {"text": model.filled(text, gaps), "gaps": guesses}
 
 
-def _finite(value: Any) -> bool:
+def _is_finite(value: Any) -> bool:
     if isinstance(value, dict):
-        return all(map(_finite, value.values()))
+        return all(map(_is_finite, value.values()))
     if isinstance(value, list):
-        return all(map(_finite, value))
+        return all(map(_is_finite, value))
     return not isinstance(value, float) or math.isfinite(value)

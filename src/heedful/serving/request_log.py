@@ -1,4 +1,4 @@
-"""One line for each request, as text or as JSON, and the headers that every answer has."""
+"""One log line for each request, as text or JSON, and the headers of every response."""
 
 import json
 import logging
@@ -23,18 +23,17 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",  # pages bring their own
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",  # pages set their own
 }
-LONGEST = 200  # characters of a path
-A_LINE = "is_a_requests_line"  # of a log's record
-UNKNOWN = "unknown"  # the route of what no route takes
+MAX_PATH = 200  # characters
+IS_REQUEST = "is_request"  # attribute of the log records of requests
 
-# What would move the cursor, end the line or turn the writing round.
+# Characters that would move the cursor, end the line or change the writing direction.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def configure(*, as_json: bool) -> None:
-    """Lines go to the standard error, what others warn of among them."""
+    """Log to standard error, including warnings of other packages."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if as_json else logging.Formatter("%(message)s"))
     logging.captureWarnings(True)
@@ -45,19 +44,19 @@ def configure(*, as_json: bool) -> None:
 
 
 class JsonLines(logging.Formatter):
-    """Everything that is logged as an object: a request's line is one already, anything else becomes one."""
+    """Formats every log record as a JSON object. The message of a request is one already."""
 
     def format(self, record: logging.LogRecord) -> str:
-        if getattr(record, A_LINE, False):
+        if getattr(record, IS_REQUEST, False):
             return record.getMessage()
-        fields = {"time": now(), "level": record.levelname.lower(), "message": record.getMessage()}
+        fields = {"time": _now(), "level": record.levelname.lower(), "message": record.getMessage()}
         if record.exc_info:
             fields["traceback"] = self.formatException(record.exc_info)
         return json.dumps(fields)
 
 
 class RequestLogMiddleware:
-    """The outermost middleware: every request has an id, an answer's headers, a line and a count, however it ended."""
+    """The outermost middleware: it gives every request an id, response headers, a log line and a count."""
 
     def __init__(self, app: ASGIApp, state: ServerState) -> None:
         self._app, self._state = app, state
@@ -65,11 +64,11 @@ class RequestLogMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
-        began, status = time.perf_counter(), CLIENT_CLOSED
+        start, status = time.perf_counter(), CLIENT_CLOSED
         state = scope.setdefault("state", {})
         state["request_id"] = secrets.token_hex(8)
 
-        async def sending(message: Message) -> None:
+        async def add_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -80,18 +79,19 @@ class RequestLogMiddleware:
             await send(message)
 
         try:
-            return await self._app(scope, receive, sending)
+            return await self._app(scope, receive, add_headers)
         finally:
-            seconds = time.perf_counter() - began
-            self._state.metrics.request(route_of(scope), scope["method"], status, seconds)
-            log.info(self._line(scope, status, seconds), extra={A_LINE: True})
+            seconds = time.perf_counter() - start
+            route = getattr(scope.get("route"), "path", "unknown")  # the template; clients must not create labels
+            self._state.metrics.request(route, scope["method"], status, seconds)
+            log.info(self._line(scope, status, seconds), extra={IS_REQUEST: True})
 
     def _line(self, scope: Scope, status: int, seconds: float) -> str:
         state = scope["state"]
         fields: dict[str, Any] = {
-            "time": now(),
+            "time": _now(),
             "peer": self._peer(scope),
-            "method": escaped(scope["method"]),
+            "method": escape(scope["method"]),
             "path": path_of(scope),
             "status": status,
             "ms": round(seconds * 1000, 1),
@@ -103,32 +103,26 @@ class RequestLogMiddleware:
         return " ".join("-" if value is None else f"{value}" for value in fields.values())
 
     def _peer(self, scope: Scope) -> str:
-        """Who asks: the address at the other end, or, if that is a proxy we trust, the last one that is not."""
+        """Return the client's address: the last one in X-Forwarded-For that is not a trusted proxy."""
         peer: str = (scope.get("client") or ("-", 0))[0]
         trusts = self._state.settings.trusts
-        named = ",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")
-        while named and trusts(peer) and is_network(before := named.pop().strip()) and "/" not in before:
-            peer = before
+        forwarded = ",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")
+        while forwarded and trusts(peer) and is_network(previous := forwarded.pop().strip()) and "/" not in previous:
+            peer = previous
         return peer
 
 
-def now() -> str:
-    """In UTC."""
+def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def path_of(scope: Scope) -> str:
-    """As it came over the wire, where it has neither spaces nor control characters; never the query."""
+    """Return the path as it was sent, without the query and shortened; spaces and control characters are escaped."""
     raw = scope.get("raw_path") or quote(scope["path"]).encode()
-    path = escaped(raw.decode("ascii", "backslashreplace"))
-    return path if len(path) <= LONGEST else f"{path[:LONGEST]}…"
+    path = escape(raw.decode("ascii", "backslashreplace"))
+    return path if len(path) <= MAX_PATH else f"{path[:MAX_PATH]}…"
 
 
-def route_of(scope: Scope) -> str:
-    """The template of the route that took it."""
-    return getattr(scope.get("route"), "path", UNKNOWN)
-
-
-def escaped(text: str) -> str:
-    """Without a character that does anything."""
+def escape(text: str) -> str:
+    """Replace characters that would do something in a terminal by their escape sequences."""
     return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -1,7 +1,7 @@
-"""uvicorn around the app: sockets, signals, an end within seconds; and connections that are slow, or too many.
+"""uvicorn around the app: sockets, signals, shutdown, and limits for connections that are slow or too many.
 
-The admission middleware sees a body arrive. Of a head that does not, of a body that nobody waits for any more, and of
-an answer that is never read, only the connection knows.
+The admission middleware limits the time of a body. Only the connection sees headers that do not arrive, a body that
+nobody waits for any more, and a response that is never read.
 """
 
 import asyncio
@@ -28,83 +28,83 @@ from .settings import Settings
 from .state import ServerState
 
 MAX_HEAD = 16_384  # bytes of a request line and its headers
-GRACE = 2.0  # seconds that the middleware, which can say what is wrong, have before a connection is cut
+GRACE = 2.0  # seconds that the middleware has to send an error before the connection is closed
 
 
 class TimeoutProtocol(H11Protocol):
-    """Cuts connections whose request does not arrive in time, and refuses those that are too many."""
+    """Closes connections whose request does not arrive in time, and refuses connections beyond the maximum."""
 
     def __init__(self, *args: Any, settings: Settings, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._settings = settings
-        self._limit: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         if len(self.connections) > self._settings.max_connections:
-            transport.write(answer(503, "there are too many connections; try again soon", "Retry-After: 1"))
+            transport.write(raw_error(503, "there are too many connections; try again soon", "Retry-After: 1"))
             transport.close()
-        self._limited(self._settings.receive_seconds)
+        self._set_timer(self._settings.receive_seconds)
 
     def data_received(self, data: bytes) -> None:
-        if self._limit is None:  # the first of a request
-            self._limited(self._settings.receive_seconds)
-        before = self.cycle
+        if self._timer is None:  # the beginning of a request
+            self._set_timer(self._settings.receive_seconds)
+        previous = self.cycle
         super().data_received(data)
-        if self._arrived():
-            self._limited(None)
-        elif self.cycle is not before:  # its head is here
-            self._limited(self._settings.receive_seconds + GRACE)
+        if self._is_complete():
+            self._set_timer(None)
+        elif self.cycle is not previous:  # its headers have arrived
+            self._set_timer(self._settings.receive_seconds + GRACE)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._until_read()
+        self._limit_closing()
 
     def timeout_keep_alive_handler(self) -> None:
         super().timeout_keep_alive_handler()
-        self._until_read()
+        self._limit_closing()
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._limited(self._settings.seconds + GRACE)
+        self._set_timer(self._settings.seconds + GRACE)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._limited(None)
+        self._set_timer(None)
 
     def connection_lost(self, error: Exception | None) -> None:
         super().connection_lost(error)
-        self._limited(None)
+        self._set_timer(None)
 
-    def _arrived(self) -> bool:
-        """Whether nothing of a request is outstanding."""
+    def _is_complete(self) -> bool:
+        """Return whether all data of a request have arrived."""
         if self.conn.their_state is h11.IDLE:
             return not self.conn.trailing_data[0]
         return self.conn.their_state is not h11.SEND_BODY
 
-    def _until_read(self) -> None:
-        """A connection that is closed still waits until the last of its answer has been read, if need be for ever."""
+    def _limit_closing(self) -> None:
+        """Limit how long a closing connection waits for its client to read the rest of the response."""
         if self.transport.is_closing():
-            self._limited(self._settings.receive_seconds)
+            self._set_timer(self._settings.receive_seconds)
 
-    def _limited(self, seconds: float | None) -> None:
-        """Cut the connection after so long, unless it is told otherwise before."""
-        if self._limit is not None:
-            self._limit.cancel()
-        self._limit = None if seconds is None else self.loop.call_later(seconds, self._cut)
+    def _set_timer(self, seconds: float | None) -> None:
+        """Close the connection after this time, in place of an earlier timer; None removes the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None if seconds is None else self.loop.call_later(seconds, self._time_out)
 
-    def _cut(self) -> None:
-        half_a_head = self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]
-        if half_a_head and not self.transport.is_closing():
-            self.transport.write(answer(408, "the request did not arrive in time"))
+    def _time_out(self) -> None:
+        is_partial_head = self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]
+        if is_partial_head and not self.transport.is_closing():
+            self.transport.write(raw_error(408, "the request did not arrive in time"))
             self.transport.close()
-            self._limited(GRACE)
+            self._set_timer(GRACE)
         else:
             self.transport.abort()
 
 
-def answer(status: int, message: str, *headers: str) -> bytes:
-    """One to a connection that has no request yet."""
+def raw_error(status: int, message: str, *headers: str) -> bytes:
+    """Return a whole HTTP response for a connection that has no request yet."""
     body = json.dumps({"error": message})
     lines = [
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
@@ -117,22 +117,22 @@ def answer(status: int, message: str, *headers: str) -> bytes:
 
 
 REASONS = {
-    errno.EADDRINUSE: "the port is in use; choose another with --port, or 0 for any that is free",
-    errno.EACCES: "this user may not listen there; choose a port from 1024 on with --port",
-    errno.EADDRNOTAVAIL: "this machine has no such address; 127.0.0.1 is itself alone, 0.0.0.0 all it has",
+    errno.EADDRINUSE: "the port is in use; choose another with --port, or 0 for any free port",
+    errno.EACCES: "permission denied; choose a port from 1024 up with --port",
+    errno.EADDRNOTAVAIL: "this machine does not have this address; 127.0.0.1 is for this machine only, 0.0.0.0 for all",
 }
 
-LAST = 2.0  # seconds after the drain in which everything else must end
-OTHER_FILES = 256
-TURN = 0.0005  # seconds of Python before a model's thread lets another one go on
+SHUTDOWN_SECONDS = 2.0  # after the drain, until the process is ended
+OTHER_FILES = 256  # open files besides connections
+SWITCH_INTERVAL = 0.0005  # seconds of Python until a model's thread yields to the event loop's
 
 
 class ListenError(HeedfulError, OSError):
-    """A place where the server cannot listen, and why."""
+    """The server cannot listen at its address; the message has the reason."""
 
 
 def listen(settings: Settings) -> socket.socket:
-    """A socket at the place that was asked for; connections wait in it until the server has started."""
+    """Open the listening socket; connections wait in it until the server has started."""
     host, port = settings.host, settings.port
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -150,14 +150,14 @@ def listen(settings: Settings) -> socket.socket:
     return listener
 
 
-def address(listening: socket.socket) -> str:
-    """Where it listens, as browsers write it."""
-    host, port = listening.getsockname()[:2]
+def address(listener: socket.socket) -> str:
+    """Return the URL of a listening socket."""
+    host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 class Server(uvicorn.Server):
-    """Ends well on the first signal: what runs is answered, within `drain_seconds`; at once on the second."""
+    """Drains on the first signal: running requests are answered within `drain_seconds`. The second ends it at once."""
 
     def __init__(self, app: FastAPI) -> None:
         self.state: ServerState = app.state.server
@@ -170,8 +170,8 @@ class Server(uvicorn.Server):
                 loop="asyncio",
                 lifespan="off",
                 log_config=None,
-                access_log=False,  # we write our own
-                proxy_headers=False,  # and believe whom we were told to
+                access_log=False,  # request_log writes it
+                proxy_headers=False,  # request_log reads them, from trusted proxies only
                 server_header=False,
                 timeout_keep_alive=settings.keep_alive,
                 timeout_graceful_shutdown=max(1, round(settings.drain_seconds)),
@@ -185,7 +185,7 @@ class Server(uvicorn.Server):
         self.ready.set()
 
     def stop(self) -> None:
-        """Begin no more, answer what runs, and end; from any thread."""
+        """Refuse new requests, answer the running ones, and stop. Any thread may call it."""
         self.state.draining.set()
         self.should_exit = True
 
@@ -193,29 +193,29 @@ class Server(uvicorn.Server):
         if self.should_exit:
             _end(128 + sig)
         self.stop()
-        # Whatever hangs, a model's thread among them: who asked for the end need not come back with a harder signal.
-        last = threading.Timer(self.state.settings.drain_seconds + LAST, _end, [0])
+        # Even if something hangs, such as a model's thread, the process ends without another signal.
+        last = threading.Timer(self.state.settings.drain_seconds + SHUTDOWN_SECONDS, _end, [0])
         last.daemon = True
         last.start()
 
 
-def serve(app: FastAPI, listening: socket.socket) -> None:
-    """Answer until a signal comes, and end the models' threads."""
+def run(app: FastAPI, listener: socket.socket) -> None:
+    """Handle requests until a signal comes, then stop the models' threads."""
     request_log.configure(as_json=app.state.server.settings.json_log)
-    app.openapi()  # kept; made when first asked for, it would keep everyone waiting
-    _open_files(app.state.server.settings.max_connections)
-    # What is here now stays. Looked through for garbage with every so many requests, it would stop everyone for 150 ms.
+    app.openapi()  # cached; building it during a request would block the event loop
+    _raise_file_limit(app.state.server.settings.max_connections)
+    # Existing objects stay alive. Without this, each full garbage collection would stop the server for 150 ms.
     gc.collect()
     gc.freeze()
-    sys.setswitchinterval(TURN)
+    sys.setswitchinterval(SWITCH_INTERVAL)
     try:
-        Server(app).run(sockets=[listening])
+        Server(app).run(sockets=[listener])
     finally:
         app.state.server.models.close()
 
 
-def _open_files(connections: int) -> None:
-    """As many as connections need, where the system lets us: it usually grants 1,024 and allows many more."""
+def _raise_file_limit(connections: int) -> None:
+    """Allow as many open files as connections need: the soft limit is usually 1,024, the hard limit much higher."""
     try:
         import resource
     except ImportError:  # only Unix has it

@@ -1,4 +1,4 @@
-"""Every limit of the server, in one place."""
+"""The settings and limits of the server."""
 
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
@@ -9,16 +9,16 @@ from ..config import Config
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(Config):
-    """How a server listens, whom it answers, and how much it takes on.
+    """Where a server listens, whom it admits, and its limits.
 
-    Of one request: at most `max_body` bytes, arrived within `receive_seconds`; `max_items` texts, images or series of
-    `max_characters` each; `max_new_tokens` to write, `max_n` completions, `max_alternatives` translations; all within
-    `seconds`. Of all together: `max_connections` open, `max_concurrency` requests being answered, `max_waiting` items
-    before one model: more are refused at once. `keep_alive` is how long an idle connection stays open, `drain_seconds`
-    how long running requests have to end when the server is asked to stop.
+    One request has at most `max_body` bytes, which arrive within `receive_seconds`; `max_items` texts, images or
+    series of `max_characters` each; `max_new_tokens` generated tokens, `max_n` completions and `max_alternatives`
+    translations; and takes at most `seconds`. At the same time there are at most `max_connections` connections,
+    `max_concurrency` running requests, and `max_waiting` items that wait for one model; more are refused at once. An
+    idle connection is closed after `keep_alive` seconds. After a signal, running requests have `drain_seconds`.
 
-    Without `api_keys` everyone may ask. `trusted_proxies`, addresses or networks, are believed when they say for whom
-    they ask. `look` lets clients look inside a model.
+    Without `api_keys` everyone is admitted. The X-Forwarded-For headers of `trusted_proxies` (addresses or networks)
+    are used. Models run on `device`, in `precision` where they generate text. `look` lets clients look inside them.
     """
 
     title: ClassVar[str] = "serving"
@@ -41,12 +41,13 @@ class Settings(Config):
     api_keys: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
     json_log: bool = False
-    precision: Literal["float32", "int8", "bf16"] = "float32"
+    device: str = "auto"
+    precision: Literal["float32", "bf16", "int8"] = "float32"
     look: bool = True
 
     def check(self) -> None:
-        self.require(bool(self.host.strip()), "host is empty; 127.0.0.1 is this machine alone, 0.0.0.0 everyone")
-        self.require(0 <= self.port <= 65535, f"port goes from 0 (any that is free) to 65535, not {self.port}")
+        self.require(bool(self.host.strip()), "host is empty; 127.0.0.1 is for this machine only, 0.0.0.0 for all")
+        self.require(0 <= self.port <= 65535, f"port must be from 0 (any free port) to 65535, not {self.port}")
         self.require_positive(
             *("max_body", "max_items", "max_characters", "max_new_tokens", "max_n", "max_connections"),
             *("max_concurrency", "max_waiting", "keep_alive"),
@@ -56,21 +57,23 @@ class Settings(Config):
             f"{self.max_concurrency} requests at once need as many connections, but max_connections is "
             f"{self.max_connections}",
         )
-        self.require(self.max_alternatives >= 0, f"max_alternatives cannot be negative: {self.max_alternatives}")
+        self.require(self.max_alternatives >= 0, f"max_alternatives must not be negative: {self.max_alternatives}")
         for name in ("seconds", "receive_seconds", "drain_seconds"):
             self.require(getattr(self, name) > 0, f"{name} must be more than 0, not {getattr(self, name)}")
         self.require(all(key.strip() for key in self.api_keys), "an API key is empty")
         for proxy in self.trusted_proxies:
-            self.require(is_network(proxy), f"a trusted proxy is an address such as 10.0.0.1 or 10.0.0.0/8: {proxy!r}")
+            self.require(
+                is_network(proxy), f"a trusted proxy must be an address such as 10.0.0.1 or 10.0.0.0/8, not {proxy!r}"
+            )
 
     def trusts(self, peer: str) -> bool:
-        """Whether a peer may say for whom it asks."""
-        known = is_network(peer) and "/" not in peer
-        return known and any(ip_address(peer) in ip_network(proxy, strict=False) for proxy in self.trusted_proxies)
+        """Return whether a peer is a trusted proxy."""
+        is_address = is_network(peer) and "/" not in peer
+        return is_address and any(ip_address(peer) in ip_network(proxy, strict=False) for proxy in self.trusted_proxies)
 
 
 def is_network(text: str) -> bool:
-    """Whether a text is an address, or a network of them."""
+    """Return whether a text is an IP address or a network."""
     try:
         ip_network(text, strict=False)
     except ValueError:

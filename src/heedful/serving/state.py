@@ -1,4 +1,4 @@
-"""What every route needs to know: the models, the limits, the counts; and work that ends with its client."""
+"""The state that all routes share: models, settings and metrics; and cancellation when a client disconnects."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -16,12 +16,12 @@ from .settings import Settings
 
 T = TypeVar("T")
 
-CLIENT_CLOSED = 499  # for the log: no client sees it
+CLIENT_CLOSED = 499  # status for the log only
 
 
 @dataclass(frozen=True)
 class ServerState:
-    """One server's. `draining` is set once it has been asked to stop: what runs is answered, nothing new is begun."""
+    """The state of one server. `draining` is set when it is asked to stop: running requests finish, new ones fail."""
 
     models: Models
     settings: Settings
@@ -30,13 +30,13 @@ class ServerState:
 
 
 def server_state(request: Request) -> ServerState:
-    """The one that this request came to."""
+    """Return the state of the server that handles a request."""
     state: ServerState = request.app.state.server
     return state
 
 
 def requested_model(request: Request, name: str) -> Served:
-    """The model that a client names, or 404; the request's line in the log says it too."""
+    """Return the model that a client names and note it for the log; raise APIError 404 if there is none."""
     models = server_state(request).models
     if name not in models:
         raise APIError(404, unknown("model", name[:64], models), code="model_not_found", param="model")
@@ -45,28 +45,28 @@ def requested_model(request: Request, name: str) -> Served:
 
 
 def note_model(request: Request, model: Served) -> None:
-    """Note which model a request is for, where the route has found it without a name."""
+    """Note for the log which model a request is for."""
     request.state.model = model.name
 
 
 async def cancel_on_disconnect(request: Request, work: Awaitable[T]) -> T:
-    """What the work gives; it is cancelled when the client leaves, or the request's time is over.
+    """Await the work, and cancel it if the client disconnects or the request's time is over.
 
-    Call it once the body has been read.
+    The body must have been read before.
     """
-    doing = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(_left(request))
+    task = asyncio.ensure_future(work)
+    disconnect = asyncio.ensure_future(_disconnect(request))
     try:
-        await asyncio.wait({doing, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if not doing.done():
-            raise APIError(CLIENT_CLOSED, "the client has left")
-        return doing.result()
+        await asyncio.wait({task, disconnect}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise APIError(CLIENT_CLOSED, "the client has disconnected")
+        return task.result()
     finally:
-        doing.cancel()
-        leaving.cancel()
-        await asyncio.gather(doing, leaving, return_exceptions=True)  # its place is free before the next is let in
+        task.cancel()
+        disconnect.cancel()
+        await asyncio.gather(task, disconnect, return_exceptions=True)  # before another request is admitted
 
 
-async def _left(request: Request) -> None:
+async def _disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass

@@ -1,4 +1,4 @@
-"""Where the event loop asks a model: the model works in threads of its own, for all who wait."""
+"""Workers: each runs one model in its own threads and takes requests from the event loop."""
 
 import asyncio
 import logging
@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from threading import Condition, Lock, Thread, get_native_id
-from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import torch
 
 from ..errors import HeedfulError
 from ..tasks.predictor import ItemError, listed
 from ..tasks.text_generator import Answer
+from .errors import DeadlineExceeded, Overloaded
 from .settings import Settings
 
 P = ParamSpec("P")
@@ -28,90 +29,55 @@ T = TypeVar("T")
 
 log = logging.getLogger("heedful.serving")
 
-SECONDS_TO_END = 5.0  # for the threads; what takes longer ends with the process
-NICENESS = 10  # of a model's threads beside the event loop's
-MAX_BATCH = 64  # items that are read at once, from requests with fewer
-SHORT_WORK = 1000  # characters, which take less time than the way to another thread and back
-
-
-class Overloaded(Exception):  # noqa: N818  (nobody made a mistake)
-    """Too much waits already; another try may succeed after so many seconds."""
-
-    def __init__(self, retry_after: float = 1.0) -> None:
-        super().__init__("the model has too much to do")
-        self.retry_after = retry_after
+SECONDS_TO_END = 5.0  # that `close` waits for the threads; the process ends those that take longer
+NICENESS = 10  # of a model's threads, relative to the event loop's thread
+MAX_BATCH = 64  # items in one batch of several requests
+SHORT_WORK = 1000  # characters that take less time to process than to send to another thread
 
 
 class Closed(Overloaded):
-    """The model is not served any more."""
-
-
-class DeadlineExceeded(Exception):  # noqa: N818  (nobody made a mistake)
-    """The time for an answer is over."""
+    """The model has been shut down."""
 
 
 class StreamedToken(NamedTuple):
-    """One of an answer's. Its text is empty where it does not complete a character."""
+    """A token of a streamed answer. Its text is empty if the token does not complete a character."""
 
     text: str
     id: int
     logprob: float
 
 
-class AnswerStream(AsyncIterator[StreamedToken]):
-    """The tokens of an answer, each as soon as it is certain; after the last, `answer` is the whole one."""
-
-    def __init__(self, tokens: AsyncGenerator[StreamedToken | Answer, None]) -> None:
-        self._tokens = tokens
-        self.answer: Answer | None = None
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> StreamedToken:
-        async for item in self._tokens:
-            if isinstance(item, StreamedToken):
-                return item
-            self.answer = item
-        raise StopAsyncIteration
-
-    async def aclose(self) -> None:
-        """Write no more; the place is free."""
-        await self._tokens.aclose()
-
-
 async def run_in_thread(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Do work that is not the model's, on `size` characters, in a thread; or here, where it is short."""
+    """Run a function that needs no model: in a thread, or directly if it processes few characters (`size`)."""
     return work(*args, **kwargs) if size <= SHORT_WORK else await asyncio.to_thread(work, *args, **kwargs)
 
 
 class Job(NamedTuple):
-    """A function to be run for someone."""
+    """A function to run in a model's thread, and the future that receives its result."""
 
     function: Callable[[], Any]
     future: Future[Any]
 
     def run(self) -> None:
-        """Run it, unless nobody waits for it any more."""
+        """Run the function unless the future was cancelled; its result or exception goes to the future."""
         if self.future.set_running_or_notify_cancel():
             try:
                 self.future.set_result(self.function())
-            except Exception as error:  # it belongs to whoever asked
+            except Exception as error:
                 self.future.set_exception(error)
 
 
 class ReadWriteLock:
-    """Many may hold it shared, or one exclusively; who wants it exclusively goes before those who share it."""
+    """A lock that many threads may share or one may hold exclusively. A waiting exclusive holder goes first."""
 
     def __init__(self) -> None:
         self._condition = Condition()
         self._n_sharing = 0
-        self._n_waiting = 0  # for it exclusively
+        self._n_waiting = 0  # for exclusive access
         self._exclusive = False
 
     @contextmanager
     def shared(self) -> Iterator[None]:
-        """Beside others."""
         with self._condition:
             self._condition.wait_for(lambda: not self._exclusive and not self._n_waiting)
             self._n_sharing += 1
@@ -124,7 +90,6 @@ class ReadWriteLock:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """While nobody else holds it."""
         with self._condition:
             self._n_waiting += 1
             self._condition.wait_for(lambda: not self._exclusive and not self._n_sharing)
@@ -139,19 +104,19 @@ class ReadWriteLock:
 
 
 class CoreBudget:
-    """The processor's cores, as torch's threads: every busy model has as many, and divides them among its threads.
+    """Divides the CPU's cores, as torch threads, equally among the busy models, and a model's share among its threads.
 
-    More of them than cores would wait for each other, and burn time doing so.
+    More torch threads than cores would spend their time spinning while they wait for each other.
     """
 
     def __init__(self, total: int) -> None:
         self.total = total
-        self._busy: Counter[Hashable] = Counter()  # threads, by their model
+        self._busy: Counter[Hashable] = Counter()  # number of busy threads of each model
         self._lock = Lock()
 
     @contextmanager
     def busy(self, model: Hashable) -> Iterator[None]:
-        """While this thread, one of the model's, has something to compute."""
+        """Count this thread, which belongs to the model, as busy."""
         with self._lock:
             self._busy[model] += 1
         try:
@@ -162,7 +127,7 @@ class CoreBudget:
                 self._busy += Counter()  # a model with no busy thread is not counted
 
     def take(self, model: Hashable, *, exclusive: bool = False) -> None:
-        """Set this thread's share, as things stand; the model's whole share where its other threads must wait."""
+        """Set this thread's number of torch threads; `exclusive` gives it the model's whole share."""
         with self._lock:
             n_threads = 1 if exclusive else max(1, self._busy[model])
             share = self.total // max(1, len(self._busy))
@@ -173,17 +138,17 @@ CORE_BUDGET = CoreBudget(torch.get_num_threads())
 
 
 class ModelWorker(ABC):
-    """A model's queue and its threads. What is public is for the event loop."""
+    """A model's queue and its threads. The event loop calls the public methods."""
 
     _n_threads = 1
 
     def __init__(self, predictor: Any, settings: Settings) -> None:
         self._predictor, self._settings = predictor, settings
-        self._condition = Condition()  # notified where a thread may find something to do
+        self._condition = Condition()  # notified when there may be work for a thread
         self._closed = False
         self._jobs: deque[Job] = deque()
-        self._n_admitted = 0  # items that are being checked
-        self._mean_seconds = 0.0  # that a request takes of late
+        self._n_admitted = 0  # items being validated, before they are queued
+        self._mean_seconds = 0.0  # exponential moving average of a request's duration
         self._module_lock = ReadWriteLock()
         name = f"{predictor.task} worker"
         self._threads = [Thread(target=self._run, args=[n], name=name, daemon=True) for n in range(self._n_threads)]
@@ -192,18 +157,21 @@ class ModelWorker(ABC):
 
     @abstractmethod
     async def predict(self, items: Sequence[Any]) -> list[Any]:
-        """What the model's `predict` gives, done together with what others ask."""
+        """Return what the model's `predict` returns, batched with other requests."""
 
     async def candidates(self, texts: Sequence[str], **options: Any) -> list[list[Answer]]:
-        """What a text generator's `candidates` gives; each text joins those that are being written."""
-        raise HeedfulError(f"a model for {self._predictor.task} does not write")
+        """Return what a text generator's `candidates` returns; the texts join the running batch."""
+        raise HeedfulError(f"a model for {self._predictor.task} does not generate text")
 
-    def stream(self, text: str, **options: Any) -> AnswerStream:
-        """The best of them token by token. Closing it frees its place."""
-        raise HeedfulError(f"a model for {self._predictor.task} does not write")
+    def stream(self, text: str, **options: Any) -> AsyncGenerator[list[StreamedToken] | Answer, None]:
+        """Yield the tokens of the best answer as they become final, and last the whole answer.
+
+        A list holds all tokens since the one before it. Closing the generator aborts the request.
+        """
+        raise HeedfulError(f"a model for {self._predictor.task} does not generate text")
 
     async def call(self, function: Callable[[], T]) -> T:
-        """Anything else that needs the model: it runs in one of its threads, between the steps of what others ask."""
+        """Run any other function that needs the model in one of its threads, with exclusive access to the module."""
         job = Job(function, Future())
         async with self._deadline():
             with self._admission(1):
@@ -213,46 +181,46 @@ class ModelWorker(ABC):
 
     @property
     def waiting(self) -> int:
-        """Items that have not begun."""
+        """The number of items that are queued or being validated."""
         return self._n_admitted + len(self._jobs) + self._n_queued()
 
     @property
     @abstractmethod
     def running(self) -> int:
-        """Items that the model is working on."""
+        """The number of items that the model is working on."""
 
     def close(self) -> None:
-        """End the threads. Who still waits gets an error."""
+        """Stop the threads. Requests that still wait fail with Closed."""
         self._stop()
         until = time.monotonic() + SECONDS_TO_END
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
 
-    # What a kind of worker brings: a queue, and how a thread works on it
+    # What a subclass implements: a queue and the work on it. The model's threads call these.
 
     @abstractmethod
     def _n_queued(self) -> int:
-        """Items in it."""
+        """Return the number of items in the queue."""
 
     @abstractmethod
     def _has_work(self, thread: int) -> bool:
-        """Whether there is something for `_step` to do."""
+        """Return whether there is something for `_step` to do."""
 
     @abstractmethod
     def _step(self, thread: int) -> None:
-        """In a thread of the model's: a part of it, short enough for others to wait."""
+        """Do a part of the queued work, short enough for other requests to wait."""
 
     @abstractmethod
     def _fail_all(self, error: Exception, thread: int) -> None:
-        """In a thread of the model's, when it ends: tell everyone who waits."""
+        """Give this error to all requests that wait for the thread."""
 
-    # What it finds here
+    # What a subclass uses
 
     @contextmanager
     def _admission(self, count: int) -> Iterator[None]:
-        """So many items count as waiting while they are checked; Overloaded where too many wait already.
+        """Count items as waiting while they are validated; raise Overloaded if too many wait already.
 
-        What is more than may ever wait is admitted when nothing else does.
+        A request with more items than may ever wait is admitted when nothing else waits.
         """
         if self.waiting and self.waiting + count > self._settings.max_waiting:
             raise Overloaded(max(1.0, self._mean_seconds))
@@ -263,7 +231,7 @@ class ModelWorker(ABC):
             self._n_admitted -= count
 
     def _enqueue(self, put: Callable[[], Any]) -> None:
-        """Put something where a thread will see it."""
+        """Call `put`, which adds work to the queue, and wake the threads."""
         with self._condition:
             if self._closed:
                 raise Closed
@@ -271,7 +239,7 @@ class ModelWorker(ABC):
             self._condition.notify_all()
 
     async def _result(self, queue: deque[Any], entry: Any) -> Any:
-        """What the future of an entry gives; who stops waiting for it takes it out of its queue."""
+        """Wait for an entry's future; if the waiting is cancelled, remove the entry from its queue."""
         try:
             return await asyncio.wrap_future(entry.future)
         finally:
@@ -281,7 +249,7 @@ class ModelWorker(ABC):
 
     @asynccontextmanager
     async def _deadline(self) -> AsyncIterator[None]:
-        """What is done within takes no longer than a request may."""
+        """Raise DeadlineExceeded if the body takes longer than a request may."""
         began = time.monotonic()
         try:
             async with asyncio.timeout(self._settings.seconds) as limit:
@@ -309,7 +277,7 @@ class ModelWorker(ABC):
                             with self._module_lock.shared():
                                 CORE_BUDGET.take(self)
                                 self._step_or_fail(thread)
-                            if self._n_threads > 1 and self._n_queued():  # what is left may be another thread's now
+                            if self._n_threads > 1 and self._n_queued():  # another thread may take the rest
                                 with self._condition:
                                     self._condition.notify_all()
         finally:
@@ -320,15 +288,15 @@ class ModelWorker(ABC):
             self._fail_all(Closed(), thread)
 
     def _step_or_fail(self, thread: int) -> None:
-        """A step. What nobody foresaw ends it for those who wait, not for those who come later."""
+        """Do a step. An unexpected error fails the requests that wait now, not those that come later."""
         try:
             self._step(thread)
         except Exception as error:
-            log.exception("the model for %s could not go on", self._predictor.task)
+            log.exception("the model for %s failed", self._predictor.task)
             self._fail_all(error, thread)
 
     def _wait_for_work(self, thread: int) -> bool:
-        """Sleep until there is something to do; False once there never will be."""
+        """Sleep until there is work and return True, or False once the worker is closed."""
         with self._condition:
             self._condition.wait_for(lambda: self._closed or self._jobs or self._has_work(thread))
             return not self._closed
@@ -344,8 +312,7 @@ class ModelWorker(ABC):
 
 
 def _lower_priority() -> None:
-    """Let this thread compute only where the event loop has nothing to do: of all that wait for a core, the system
-    lets the nicer wait longer. Linux alone has a niceness for each thread."""
+    """Raise this thread's niceness, so that the event loop's thread runs first. Only Linux has it for each thread."""
     if sys.platform == "linux":
         thread = get_native_id()
         os.setpriority(os.PRIO_PROCESS, thread, min(19, os.getpriority(os.PRIO_PROCESS, thread) + NICENESS))
@@ -358,7 +325,7 @@ class _BatchRequest:
 
 
 class BatchWorker(ModelWorker):
-    """For models that read: the thread takes what waits, asks the model once, and gives everyone their own."""
+    """A worker for models that do not generate text: it runs waiting requests as one batch."""
 
     def __init__(self, predictor: Any, settings: Settings) -> None:
         self._queue: deque[_BatchRequest] = deque()
@@ -366,7 +333,7 @@ class BatchWorker(ModelWorker):
         super().__init__(predictor, settings)
 
     async def predict(self, items: Sequence[Any]) -> list[Any]:
-        """What the model's `predict` gives. What it would refuse is refused before it can disturb anyone."""
+        """Validate the items, then predict them together with other requests."""
         request = _BatchRequest(listed(items, self._predictor.item_name))
         async with self._deadline():
             with self._admission(len(items)):
@@ -377,7 +344,6 @@ class BatchWorker(ModelWorker):
 
     @property
     def running(self) -> int:
-        """Items that are being read."""
         return self._running
 
     def _check(self, items: Sequence[Any]) -> None:
@@ -400,18 +366,18 @@ class BatchWorker(ModelWorker):
             deliver()
 
     def _predict(self, requests: Sequence[_BatchRequest]) -> list[Callable[[], None]]:
-        """Functions that give every request its outputs."""
+        """Return functions that give every request its outputs."""
         try:
             outputs = iter(self._predictor.predict([item for request in requests for item in request.items]))
         except Exception as error:
             if len(requests) == 1:
                 return [partial(requests[0].future.set_exception, error)]
-            # The error belongs to one of them, and no other must have it.
+            # Only the request that caused the error may get it.
             return [deliver for request in requests for deliver in self._predict([request])]
         return [partial(request.future.set_result, [*islice(outputs, len(request.items))]) for request in requests]
 
     def _take(self) -> list[_BatchRequest]:
-        """The next ones, for whom somebody still waits: several small ones, or a large one."""
+        """Take the next requests that were not cancelled: several small ones, or a large one."""
         taken: list[_BatchRequest] = []
         count = 0
         with self._condition:

@@ -1,4 +1,4 @@
-"""`heedful train classification` and `masked`, then predict and evaluate, as a person types them."""
+"""`heedful train classification` and `masked-lm`, then predict and evaluate, as a person types them."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ def test_missing_columns_error_lists_the_columns(
 
 def test_classifier_starts_from_masked_language_model(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("".join(f"{text}\n" for text, _ in reviews(100)))
-    masked = train("masked", "--data", tmp_path / "a.txt", "--out", tmp_path / "masked")
+    masked = train("masked-lm", "--data", tmp_path / "a.txt", "--out", tmp_path / "masked-lm")
     assert masked.code == 0, masked.err
-    scored = heedful("evaluate", tmp_path / "masked", "--data", tmp_path / "a.txt", "--device", "cpu")
+    scored = heedful("evaluate", tmp_path / "masked-lm", "--data", tmp_path / "a.txt", "--device", "cpu")
     assert "perplexity" in scored.out, scored.err
     file = write_tsv(tmp_path / "a.tsv", reviews(100))
-    options = ("--data", file, "--from", tmp_path / "masked", "--out", tmp_path / "run")
-    tuned = train("classification", *options, settings=("training.steps=2", "training.device=cpu"))
+    given = ("--data", file, "--init-from", tmp_path / "masked-lm", "--out", tmp_path / "run")
+    tuned = train("classification", *given, settings=("training.steps=2", "training.device=cpu"))
     assert tuned.code == 0, tuned.err
-    assert read_mapping(tmp_path / "run/run.yaml")["base"] == str(tmp_path / "masked")
-    both = train("classification", *options, "--overwrite", "--preset", "bert-tiny", settings=())
+    assert read_mapping(tmp_path / "run/run.yaml")["base"] == str(tmp_path / "masked-lm")
+    both = train("classification", *given, "--overwrite", "--preset", "bert-tiny", settings=())
     assert (both.code, "leave out the preset" in both.err) == (2, True)

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from series_files import TINY, table, walks
 from typer.testing import CliRunner, Result
 
 import heedful
-from heedful.cli.train import COMMANDS, ManyFiles
+from heedful.cli.train import app
 from heedful.errors import ConfigError, DataError
 from heedful.families import build
 from heedful.tasks.forecasting import ForecastSettings, SeriesForecaster
@@ -30,12 +29,9 @@ SHORT_RUN = (
 
 @pytest.fixture
 def run() -> Callable[..., Result]:
-    app = typer.Typer()
-    app.command(cls=ManyFiles)(COMMANDS["forecasting"])
-
     def run(*options: object, settings: Sequence[str] = SHORT_RUN) -> Result:
         sets = [word for setting in settings for word in ("--set", setting)]
-        result = CliRunner().invoke(app, [*map(str, options), *sets], catch_exceptions=True)
+        result = CliRunner().invoke(app, ["forecasting", *map(str, options), *sets], catch_exceptions=True)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return result

@@ -27,7 +27,7 @@ def test_a_known_source_is_learned_to_its_entropy(model: dict[str, object] | Non
     for name in ("loss", "loss_side_by_side"):
         assert 0.998 * true < validation["scores"][name]["value"] < 1.02 * true
     assert validation["n"] == len(valid_part)
-    loaded = heedful.load(tmp_path / "run", "language_model")
+    loaded = heedful.load(tmp_path / "run", "language-model")
     fresh = chain.text(3000, seed=5)
     (score,) = loaded.score([fresh])
     assert score.tokens == 3000

@@ -40,8 +40,8 @@ def test_a_run_leaves_a_bundle_with_scores_and_a_report(tmp_path: Path) -> None:
     read: list[Any] = []
     files = Files((write(tmp_path / "a.txt", TEXT),))
     trained = train(LanguageModelTask(), small_config(), files, tmp_path / "run", on_read=read.append)
-    loaded = heedful.load(tmp_path / "run", "language_model")
-    assert loaded.task == "language_model"
+    loaded = heedful.load(tmp_path / "run", "language-model")
+    assert loaded.task == "language-model"
     assert loaded.predict(["ab", ""]) == trained.predict(["ab", ""])
     assert [len(text) for text in loaded.predict(["a"] * 3, max_new_tokens=5)] == [5] * 3
     metrics = read_mapping(tmp_path / "run" / "metrics.json")
@@ -62,7 +62,7 @@ def test_a_run_leaves_a_bundle_with_scores_and_a_report(tmp_path: Path) -> None:
 
 def test_a_look_is_what_the_last_layer_gives_to_what_came_before(tmp_path: Path) -> None:
     train(LanguageModelTask(), small_config({"steps": 2}), Files((write(tmp_path / "a.txt", TEXT),)), tmp_path / "run")
-    seen = attention_map(heedful.load(tmp_path / "run", "language_model"), "ab\nc")
+    seen = attention_map(heedful.load(tmp_path / "run", "language-model"), "ab\nc")
     weights = np.array(seen.weights)
     assert (seen.title, list(seen.source)) == ("ab⏎c", ["a", "b", "⏎", "c"])
     assert weights.shape == (2, 4, 4)

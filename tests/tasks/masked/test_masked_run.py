@@ -49,7 +49,7 @@ def test_a_certain_pattern_is_learned(tmp_path: Path) -> None:
     assert scores["perplexity"] < 1.5
     assert 6 < scores["frequency_perplexity"] < 10  # eight words, equally frequent
     assert validation["n"] == 8
-    model = heedful.load(tmp_path / "run", "masked")
+    model = heedful.load(tmp_path / "run", "masked-lm")
     assert model.predict(["둘 둘 <mask> 둘 둘", "<mask> 셋 셋 셋 셋"]) == ["둘 둘 둘 둘 둘", "셋 셋 셋 셋 셋"]
     assert "<mask>" in (tmp_path / "run/README.md").read_text()
     again = MaskedTask().evaluate(model, Files((str(longer),)))

@@ -36,5 +36,5 @@ def test_a_stop_while_nothing_can_be_saved_says_only_how_to_go_on(found: Any) ->
     assert found["said"]["SIGINT while reading"] == ""
     for moment in ("scoring", "report"):
         (line,) = found["said"][f"SIGINT while {moment}"].splitlines()
-        assert line.startswith("stopped; what was trained is kept")
+        assert line.startswith("stopped; the run can be resumed")
         assert line.endswith("--resume")

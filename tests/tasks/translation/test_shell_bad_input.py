@@ -40,7 +40,7 @@ FAULTS = {
 
 
 def korean(run: Path, *files: Path) -> Done:
-    task = ("train", "translation", "--from", "ko", "--to", "en", "--out", run)
+    task = ("train", "translation", "--source", "ko", "--target", "en", "--out", run)
     return heedful(*task, "--data", *files, "--preset", "tiny", "--set", "training.steps=1")
 
 

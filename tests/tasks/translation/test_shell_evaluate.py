@@ -17,7 +17,7 @@ pytest_plugins = ["quick_model"]
 @pytest.fixture(scope="module")
 def no_attention(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("plain") / "run"
-    task = ("train", "translation", "--data", corpus / "train.tsv", "--from", "xa", "--to", "xb", "--out", run)
+    task = ("train", "translation", "--data", corpus / "train.tsv", "--source", "xa", "--target", "xb", "--out", run)
     small = ("--set", "model.d_model=16", "--set", "training.steps=2", "--set", "tokenizer.vocab_size=300")
     done = heedful(*task, "--attention", "none", *small)
     assert done.code == 0, done.err
@@ -62,8 +62,8 @@ def test_lines_without_a_pair_are_named(model: Path, tmp_path: Path) -> None:
     done = heedful("evaluate", model, "--data", tmp_path / "some.tsv")
     assert done.code == 0
     assert "2 pairs" in done.out
-    assert f"warning: left out, too few columns: 1 ({tmp_path / 'some.tsv'}:2)" in done.err
-    assert f"warning: left out, empty: 1 ({tmp_path / 'some.tsv'}:3)" in done.err
+    assert f"warning: dropped, too few columns: 1 ({tmp_path / 'some.tsv'}:2)" in done.err
+    assert f"warning: dropped, empty: 1 ({tmp_path / 'some.tsv'}:3)" in done.err
 
 
 def test_a_sentence_too_long_is_named_by_its_file_and_line(model: Path, tmp_path: Path) -> None:

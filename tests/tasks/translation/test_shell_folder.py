@@ -140,7 +140,7 @@ def test_what_does_not_touch_the_weights_may_change(run: Path) -> None:
     [
         (["--set", "data.max_ratio=2"], "the data settings"),
         (["--columns", "xb,xa"], "the columns"),
-        (["--from", "xb", "--to", "xa"], "the languages"),
+        (["--source", "xb", "--target", "xa"], "the languages"),
     ],
 )
 def test_another_way_to_read_the_data_is_refused(changes: list[str], named: str, run: Path) -> None:

@@ -81,8 +81,8 @@ def test_json_holds_everything(model: Path) -> None:
         (["--sample", "--temperature", 0], "temperature must be above 0"),
         (["--precision", "int4"], "int4"),
         (["--scores", "--json"], "give one of them"),
-        (["--stream", "--scores"], "--stream shows one plain answer"),
-        (["--stream", "--n-best", 2], "--stream shows one plain answer"),
+        (["--stream", "--scores"], "--stream writes one plain answer"),
+        (["--stream", "--n-best", 2], "--stream writes one plain answer"),
     ],
 )
 def test_wrong_words_are_refused(words: list[object], said: str, model: Path) -> None:

@@ -154,7 +154,7 @@ def test_an_old_output_stays_until_the_new_one_is_whole(model: Path, tmp_path: P
 def test_answers_that_came_to_no_end_are_summed_up_in_one_line(model: Path) -> None:
     done = heedful("predict", model, stdin=b"a b c d e f\n" * 9)
     assert done.code == 0
-    assert done.err == "warning: 9 of 9 answers may be cut short, having come to no end: line 1, 2, 3, 4, 5, …\n"
+    assert done.err == "warning: 9 of 9 answers reached their length limit: line 1, 2, 3, 4, 5, …\n"
 
 
 @pytest.mark.parametrize(

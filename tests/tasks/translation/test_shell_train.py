@@ -81,7 +81,7 @@ MODELS = {
 
 
 def test_three_models_by_one_command_and_one_page_that_compares_them(corpus: Path, tmp_path: Path) -> None:
-    task = ("train", "translation", "--data", corpus / "train.tsv", "--from", "xa", "--to", "xb")
+    task = ("train", "translation", "--data", corpus / "train.tsv", "--source", "xa", "--target", "xb")
     for name, words in MODELS.items():
         done = heedful(*task, "--out", tmp_path / name, *words, *settings("model.d_model=16"))
         assert done.code == 0, done.err
@@ -145,7 +145,7 @@ def test_a_runs_own_file_is_a_config_and_options_go_above_it(corpus: Path, model
     done = heedful("train", "translation", "--config", model / "run.yaml", "--out", tmp_path / "again")
     assert done.code == 0, done.err
     assert (tmp_path / "again/model.safetensors").read_bytes() == (model / "model.safetensors").read_bytes()
-    changed = ("--set", "training.steps=2", "--to", "xc")
+    changed = ("--set", "training.steps=2", "--target", "xc")
     done = heedful("train", "translation", "--config", model / "run.yaml", "--out", tmp_path / "other", *changed)
     assert done.code == 0, done.err
     other = read_mapping(tmp_path / "other/run.yaml")
@@ -158,22 +158,22 @@ def test_a_runs_own_file_is_a_config_and_options_go_above_it(corpus: Path, model
         (["--set", "training.stepz=5"], "did you mean 'steps'?"),
         (["--set", "trainig.steps=5"], "did you mean 'training'?"),
         (["--set", "training.steps=many"], "training.steps must be a whole number"),
-        (["--set", "training.steps"], "a setting looks like training.steps=20000"),
+        (["--set", "training.steps"], "a setting must look like training.steps=20000"),
         (["--set", "model.droput=0.1"], "did you mean 'dropout'?"),
         (["--set", "training.device=gpu"], "'gpu' cannot be used here"),
         (["--set", "data.max_tokens=6000"], "more than the model's max_length=5000"),
         (["--preset", "smal"], "did you mean 'small'?"),
         (["--model", "recurent"], "did you mean 'recurrent'?"),
-        (["--model", "recurrent", "--preset", "small"], "is not of --model recurrent"),
+        (["--model", "recurrent", "--preset", "small"], "is not a preset of --model recurrent"),
         (["--preset", "small", "--attention", "none"], "unknown key 'attention'"),
-        (["--to", "xa"], "source and target are both 'xa'"),
-        (["--to", "english"], "a language code such as ko"),
+        (["--target", "xa"], "source and target are both 'xa'"),
+        (["--target", "english"], "a language code such as ko"),
         (["--resume", "--overwrite"], "give one of them"),
         (["--config", "nowhere.yaml"], "nowhere.yaml: No such file"),
     ],
 )
 def test_wrong_use_is_one_line_and_code_two(words: list[str], said: str, corpus: Path, tmp_path: Path) -> None:
-    task = ("train", "translation", "--data", corpus / "train.tsv", "--from", "xa", "--to", "xb")
+    task = ("train", "translation", "--data", corpus / "train.tsv", "--source", "xa", "--target", "xb")
     done = heedful(*task, "--out", tmp_path / "run", *words)
     assert done.code == 2, done.err
     assert said in done.err
@@ -190,7 +190,7 @@ def test_wrong_files_in_a_config_are_refused_in_words(files: str, tmp_path: Path
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
-    done = heedful("train", "translation", "--out", tmp_path / "run", "--from", "ko")
+    done = heedful("train", "translation", "--out", tmp_path / "run", "--source", "ko")
     assert (done.code, done.err.splitlines()) == (2, ["error: --data is missing; see heedful train translation --help"])
     assert heedful("train", "translation", "--data", "a.tsv").code == 2
     assert not (tmp_path / "run").exists()

@@ -1,10 +1,6 @@
-"""LibreTranslate's API for the translators that are served.
+"""LibreTranslate's API for the translators of a server.
 
-Where that server leaves things open: plain text is translated line by line, and its line breaks stay; a text without a
-letter stays as it is; each text of an array is detected on its own, and one in the target language already stays; tags
-inside of a sentence go where the words went that they stood around; what is escaped in HTML stays so.
+Where LibreTranslate leaves the behavior open: plain text is translated line by line and keeps its line breaks; a text
+without letters stays as it is; the language of each text of an array is detected by itself, and a text that is in the
+target language already stays; inline tags go where their words went; characters that are escaped in HTML stay escaped.
 """
-
-from .routes import router
-
-__all__ = ["router"]

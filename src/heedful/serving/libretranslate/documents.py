@@ -1,13 +1,12 @@
-"""A text as what stays and what is translated, so that it can be put together again around the translations.
+"""Splits text and HTML into what is translated and what stays, and puts them together again with the translations.
 
-HTML that is put together again with the same words is the same to the byte. Its markup is read as the HTML standard
-does, in one pass: where a tag, a comment or a script does not come to its end, everything from there on belongs to it
-and stays. (The standard library's parser looks for that end again from every "<", and does not say how things were
-written.)
+HTML with unchanged words comes out byte for byte as it was. Its markup is read in one pass, as the HTML standard reads
+it: a tag, a comment or a script without an end extends to the end of the text, and stays. (The standard library's
+parser searches for that end again from every "<", and does not report how things were written.)
 
-Between tags of blocks, words are taken sentence by sentence: "I like <b>cats</b>." is one sentence, and what is bold
-in it is marked. Inline tags stay in the sentence where each surrounds whole words and none stands inside of another;
-otherwise every tag ends a run, and the runs are translated one by one.
+Text between block tags is split into sentences: "I like <b>cats</b>." is one sentence with a tag in it. Inline tags
+stay inside a sentence if each surrounds whole words and none is nested; otherwise the text between the tags is
+translated piece by piece.
 """
 
 import re
@@ -16,81 +15,74 @@ from dataclasses import dataclass
 from html import unescape
 from itertools import pairwise
 
-from .entities import REACH, EntityWriter, plain_text, read
+from .entities import CONTEXT, Character, EntityWriter, read, text_of
 
 _LETTER = re.compile(r"[^\W\d_]")
 
-Span = tuple[int, int]  # of characters: from, to
+Span = tuple[int, int]  # of characters: begin, end
 
 
 @dataclass(frozen=True)
-class Run:
-    """A stretch of text to translate, without white space at its ends; `spell` writes its translation in its place."""
+class Segment:
+    """A text to translate, without white space at its ends, and the tags around some of its words.
 
-    text: str
-    spell: Callable[[str], str]
-
-
-@dataclass(frozen=True)
-class Marked:
-    """A sentence with tags around some of its words: at `spans`, in order, none inside of another.
-
-    `spell` writes its translation with the same tags at other spans; where nobody knows these, the sentence is
-    translated in `pieces`, each between its own tags.
+    Attributes:
+        text: What is translated.
+        spans: The characters that the tags surround, in order, none inside another.
+        render: Writes a translation as the document does, with the tags at the given spans of it.
+        pieces: The same text cut at its tags, for when nobody knows where they belong in the translation.
     """
 
     text: str
     spans: tuple[Span, ...]
-    spell: Callable[[str, Sequence[Span]], str]
-    pieces: tuple[str | Run, ...]
+    render: Callable[[str, Sequence[Span]], str]
+    pieces: "Document" = ()
 
 
-Document = tuple[str | Run | Marked, ...]
+Document = tuple[str | Segment, ...]
 
 
-def says_something(text: str) -> bool:
-    """Whether there is a letter in it: numbers, signs and empty texts stay as they are."""
+def has_letters(text: str) -> bool:
+    """Return whether there is something to translate: numbers, signs and empty texts stay as they are."""
     return _LETTER.search(text) is not None
 
 
-def plain(text: str) -> tuple[str | Run, ...]:
-    """A plain text, line by line: line breaks and the white space at the ends of lines stay."""
-    return tuple(part for line in text.splitlines(keepends=True) for part in _line(line))
+def plain(text: str) -> Document:
+    """Split a plain text into lines: line breaks and the white space at the ends of lines stay."""
+    parts: list[str | Segment] = []
+    for line in text.splitlines(keepends=True):
+        inner = line.strip()
+        if has_letters(inner):
+            begin = line.index(inner)
+            parts += [line[:begin], Segment(inner, (), lambda text, _: text), line[begin + len(inner) :]]
+        else:
+            parts.append(line)
+    return tuple(parts)
 
 
-def _line(line: str) -> Iterator[str | Run]:
-    inner = line.strip()
-    if says_something(inner):
-        begin = line.index(inner)
-        yield line[:begin]
-        yield Run(inner, str)
-        yield line[begin + len(inner) :]
-    else:
-        yield line
-
-
-def runs(document: Iterable[str | Run | Marked]) -> list[str]:
-    """What there is to translate, in order."""
+def texts_of(document: Iterable[str | Segment]) -> list[str]:
+    """Return the texts to translate, in order."""
     return [part.text for part in document if not isinstance(part, str)]
 
 
-def filled(document: Sequence[str | Run], translations: Sequence[str]) -> str:
-    """The document again, a translation in the place of each run."""
-    following = iter(translations)
-    return "".join(part.spell(next(following)) if isinstance(part, Run) else part for part in document)
+def assemble(document: Iterable[str | Segment], translations: Sequence[str]) -> str:
+    """Return the document with a translation in the place of each segment, none of which has tags."""
+    remaining = iter(translations)
+    return "".join(part if isinstance(part, str) else part.render(next(remaining), ()) for part in document)
 
 
 INLINE = {
     *("a", "abbr", "b", "big", "cite", "del", "dfn", "em", "font", "i", "ins", "label", "mark", "q", "s", "small"),
     *("span", "strike", "strong", "sub", "sup", "time", "tt", "u"),
 }
-_MARKS = set(".!?…。！？")
-_ENDS = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])\s*")
+_ELEMENT = re.compile(r"(?P<open>\(*)(?P<text>T)(?P<close>\)*)|.")  # of the kinds of tokens, a character for each
+_SENTENCE_ENDS = set(".!?…。！？")
+_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])\s*")
 
 
 @dataclass(frozen=True)
 class HtmlToken:
-    """A stretch of HTML: text, an inline tag by its name, or anything else."""
+    """A part of an HTML text: text, an inline tag with its name, or anything else."""
 
     begin: int
     end: int
@@ -101,7 +93,7 @@ class HtmlToken:
 
 @dataclass(frozen=True)
 class _Element:
-    """A stretch of text and the tags around it; none where the text stands in the sentence itself."""
+    """A text and the tags around it; no tags if it belongs to the sentence itself."""
 
     begin: int
     end: int
@@ -109,10 +101,10 @@ class _Element:
     closing: str = ""
 
 
-def sentences(tokens: Iterable[HtmlToken], page: str) -> Iterator[str | Run | Marked]:
-    """What a page consists of."""
+def sentences(tokens: Iterable[HtmlToken], page: str) -> Iterator[str | Segment]:
+    """Group the tokens of a page into sentences and what stays."""
     group: list[HtmlToken] = []
-    depth, before = 0, ""  # how many tags are open, and the character before this one
+    depth, previous = 0, ""  # number of open tags, and the last character before this token
     for token in tokens:
         if token.begin == token.end:
             continue
@@ -121,102 +113,88 @@ def sentences(tokens: Iterable[HtmlToken], page: str) -> Iterator[str | Run | Ma
             yield page[token.begin : token.end]
             group, depth = [], 0
         elif token.is_text and depth == 0:
-            *ended, last = _cut(token, page)
-            for item in ended:
+            *complete, last = _cut(token, page)
+            for item in complete:
                 yield from _sentence([*group, item], page)
                 group = []
             group += [last] * (last.begin < last.end)
         else:
             group.append(token)
             depth += bool(token.name) * (-1 if token.closes else 1)
-            if token.closes and depth == 0 and before in _MARKS:
+            if token.closes and depth == 0 and previous in _SENTENCE_ENDS:
                 yield from _sentence(group, page)
                 group = []
-        before = page[token.end - 1] if token.is_text else before
+        previous = page[token.end - 1] if token.is_text else previous
     yield from _sentence(group, page)
 
 
 def _cut(token: HtmlToken, page: str) -> list[HtmlToken]:
-    """A text in its sentences; the white space between two belongs to the first."""
-    ends = [end.end() for end in _ENDS.finditer(page, token.begin, token.end)]
-    places = [token.begin, *ends, token.end]
-    return [HtmlToken(begin, end, is_text=True) for begin, end in pairwise(places)]
+    """Cut a text into sentences; white space between two belongs to the first."""
+    ends = [end.end() for end in _SENTENCE_END.finditer(page, token.begin, token.end)]
+    return [HtmlToken(begin, end, is_text=True) for begin, end in pairwise([token.begin, *ends, token.end])]
 
 
-def _sentence(group: Sequence[HtmlToken], page: str) -> Iterator[str | Run | Marked]:
-    """Marked where that can be; otherwise its tags and the runs between them."""
-    pieces = tuple(_run(token, page) if token.is_text else page[token.begin : token.end] for token in group)
+def _sentence(group: Sequence[HtmlToken], page: str) -> Iterator[str | Segment]:
+    """Yield a sentence with its tags as one segment if that is possible, otherwise its pieces."""
+    pieces = tuple(_piece(token, page) if token.is_text else page[token.begin : token.end] for token in group)
     elements = _elements(group, page)
-    marked = None if elements is None else _marked(elements, page, pieces)
-    yield from pieces if marked is None else (marked,)
+    sentence = None if elements is None else _segment(elements, page, pieces)
+    yield from pieces if sentence is None else (sentence,)
 
 
-def _run(token: HtmlToken, page: str) -> str | Run:
-    raw = page[token.begin : token.end]
-    spelt = read(raw) if says_something(raw) else []
-    text = plain_text(spelt)
-    if not says_something(text):
-        return raw
-    inner = text.strip()
-    begin = text.index(inner)
-    speller = EntityWriter(spelt, page[token.end : token.end + REACH])
-    before, trailing = text[:begin], text[begin + len(inner) :]
-    return Run(inner, lambda translation: speller.write(before + translation + trailing))
+def _piece(token: HtmlToken, page: str) -> str | Segment:
+    text = page[token.begin : token.end]
+    segment = _segment([_Element(token.begin, token.end)], page) if has_letters(text) else None
+    return text if segment is None else segment
 
 
 def _elements(group: Sequence[HtmlToken], page: str) -> list[_Element] | None:
-    """The texts of a sentence, each with the tags right around it; None where tags stand in any other way."""
-    result: list[_Element] = []
-    opened: list[HtmlToken] = []
-    inside: HtmlToken | None = None
-    closed: list[HtmlToken] = []
-    for token in group:
-        if token.is_text and not opened:
-            result.append(_Element(token.begin, token.end))
-        elif token.is_text and inside is None:
-            inside = token
-        elif not token.closes and token.name and inside is None:
-            opened.append(token)
-        elif token.closes and inside and opened[-1 - len(closed)].name == token.name:
-            closed.append(token)
-            if len(closed) == len(opened):
-                opening, closing = (page[each[0].begin : each[-1].end] for each in (opened, closed))
-                result.append(_Element(inside.begin, inside.end, opening, closing))
-                opened, inside, closed = [], None, []
-        else:
+    """Return the texts of a sentence with the tags right around each; None where tags are placed in any other way."""
+    kinds = "".join("T" if token.is_text else ")" if token.closes else "(" for token in group)
+    elements: list[_Element] = []
+    for match in _ELEMENT.finditer(kinds):
+        opened, closed = group[slice(*match.span("open"))], group[slice(*match.span("close"))]
+        if match["text"] is None or [token.name for token in opened] != [token.name for token in reversed(closed)]:
             return None
-    return None if opened or not any(item.opening for item in result) else result
+        text = group[match.start("text")]
+        opening, closing = (page[tags[0].begin : tags[-1].end] if tags else "" for tags in (opened, closed))
+        elements.append(_Element(text.begin, text.end, opening, closing))
+    return elements if any(element.opening for element in elements) else None
 
 
-def _marked(elements: Sequence[_Element], page: str, pieces: tuple[str | Run, ...]) -> Marked | None:
-    texts = [read(page[item.begin : item.end]) for item in elements]
-    text = "".join(map(plain_text, texts))
-    begin = len(text) - len(text.lstrip())
-    inner = text.strip()
+def _segment(elements: Sequence[_Element], page: str, pieces: Document = ()) -> Segment | None:
+    """Join texts and their tags; None if a tag cuts a word, or if there are no letters outside the tags."""
+    characters: list[Character] = []
     spans: list[Span] = []
-    place = -begin
-    for item, spelt in zip(elements, texts, strict=True):
-        place += (length := len(plain_text(spelt)))
-        if item.opening:
-            spans.append((place - length, place))
-    outside = "".join(plain_text(spelt) for item, spelt in zip(elements, texts, strict=True) if not item.opening)
-    if not says_something(outside) or not all(_whole_words(inner, span) for span in spans):
+    whole = outside = ""
+    for element in elements:
+        read_in = read(page[element.begin : element.end])
+        text = text_of(read_in)
+        if element.opening:
+            spans.append((len(whole), len(whole) + len(text)))
+        else:
+            outside += text
+        whole += text
+        characters += read_in
+    inner = whole.strip()
+    begin = whole.index(inner)
+    spans = [(first - begin, last - begin) for first, last in spans]
+    if not has_letters(outside) or not all(_has_whole_words(inner, span) for span in spans):
         return None
     end = elements[-1].end + len(elements[-1].closing)
-    speller = EntityWriter((item for spelt in texts for item in spelt), page[end : end + REACH])
-    tags = [(item.opening, item.closing) for item in elements if item.opening]
-    before, trailing = text[:begin], text[begin + len(inner) :]
+    writer = EntityWriter(characters, page[end : end + CONTEXT])
+    tags = [(element.opening, element.closing) for element in elements if element.opening]
 
-    def spell(translation: str, spans: Sequence[Span]) -> str:
+    def render(translation: str, spans: Sequence[Span]) -> str:
         markup: list[tuple[int, str]] = []
         for (opening, closing), (first, last) in sorted(zip(tags, spans, strict=True), key=lambda item: item[1]):
             markup += [(begin + first, opening), (begin + last, closing)]
-        return speller.write(before + translation + trailing, markup)
+        return writer.write(whole[:begin] + translation + whole[begin + len(inner) :], markup)
 
-    return Marked(inner, tuple(spans), spell, pieces)
+    return Segment(inner, tuple(spans), render, pieces)
 
 
-def _whole_words(text: str, span: Span) -> bool:
+def _has_whole_words(text: str, span: Span) -> bool:
     begin, end = span
     inner = text[max(begin, 0) : end]
     return (
@@ -239,17 +217,17 @@ _MARKUP = re.compile(
     rf"""
     <!-- (?: -?> | .*? --!?> )
     | < (?: !(?!--) | \? | /(?![a-zA-Z]) ) [^>]*+ >
-    | < (?P<close>/?) (?P<name> [a-zA-Z] [^{_SPACE}/>]*+ ) (?P<rest> (?: [{_SPACE}/]++ | {_ATTRIBUTE} )*+ ) >
+    | < (?P<close>/?) (?P<name> [a-zA-Z] [^{_SPACE}/>]*+ ) (?P<attributes> (?: [{_SPACE}/]++ | {_ATTRIBUTE} )*+ ) >
     """,
     re.VERBOSE | re.DOTALL,
 )
-_SAYS = re.compile(
+_ATTRIBUTE_VALUE = re.compile(
     rf"""(?P<name> [^{_SPACE}/>] [^{_SPACE}/>=]*+ ) [{_SPACE}]*+
     (?: = [{_SPACE}]*+ (?: "(?P<double>[^"]*+)" | '(?P<single>[^']*+)' | (?P<bare>[^{_SPACE}>]*+) ) )?+""",
     re.VERBOSE,
 )
 _VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"}
-_UNTRANSLATED = {"code", "kbd", "math", "pre", "samp", "var"}  # elements whose words are no sentences
+_UNTRANSLATED = {"code", "kbd", "math", "pre", "samp", "var"}  # elements that hold no sentences
 _RAW = {
     name: re.compile(rf"</{name}(?=[{_SPACE}/>])", re.IGNORECASE)
     for name in ("iframe", "noembed", "noframes", "script", "style", "textarea", "xmp")
@@ -257,7 +235,7 @@ _RAW = {
 
 
 def html(text: str) -> Document:
-    """What stays and what is translated of an HTML document or a part of one, whole or broken."""
+    """Split an HTML document, or any part of one, well-formed or not."""
     return tuple(sentences(_tokens(text), text))
 
 
@@ -265,7 +243,7 @@ def _tokens(text: str) -> Iterator[HtmlToken]:
     exclusions = _Exclusions()
     place = 0
     while opening := _OPENS.search(text, place):
-        yield HtmlToken(place, opening.start(), is_text=not exclusions.now)
+        yield HtmlToken(place, opening.start(), is_text=not exclusions.active)
         markup = _MARKUP.match(text, opening.start())
         if markup is None:
             yield HtmlToken(opening.start(), len(text))
@@ -274,47 +252,46 @@ def _tokens(text: str) -> Iterator[HtmlToken]:
         if name in _RAW and not markup["close"]:
             end = _RAW[name].search(text, place)
             place = end.start() if end else len(text)
-        elif name and exclusions.passes(name, markup["close"] == "/", markup["rest"]) and name in INLINE:
+        elif name and exclusions.unchanged_by(name, markup["close"] == "/", markup["attributes"]) and name in INLINE:
             yield HtmlToken(markup.start(), place, name, closes=markup["close"] == "/")
             continue
         yield HtmlToken(markup.start(), place)
-    yield HtmlToken(place, len(text), is_text=not exclusions.now)
+    yield HtmlToken(place, len(text), is_text=not exclusions.active)
 
 
 class _Exclusions:
-    """Whether an element around this place says that its words stay, or a nearer one that they do not."""
+    """Tracks whether the current place is inside an element whose words are not translated."""
 
     def __init__(self) -> None:
-        self._elements: list[tuple[str, bool]] = []  # those with a say, and those of the same name inside of them
+        self._elements: list[tuple[str, bool]] = []  # names, and whether their words stay
 
     @property
-    def now(self) -> bool:
+    def active(self) -> bool:
         return bool(self._elements) and self._elements[-1][1]
 
-    def passes(self, name: str, closes: bool, rest: str) -> bool:
-        """A tag; whether it changes nothing here."""
-        before = len(self._elements), self.now
+    def unchanged_by(self, name: str, closes: bool, attributes: str) -> bool:
+        """Process a tag; return whether it is outside such elements and starts and ends none."""
+        before = len(self._elements), self.active
         if closes:
             if self._elements and self._elements[-1][0] == name:
                 self._elements.pop()
-        elif name not in _VOID and not rest.endswith("/"):
-            says = _translate_attribute(name, rest) if rest or name in _UNTRANSLATED else None
-            if says is not None:
-                self._elements.append((name, says))
+        elif name not in _VOID and not attributes.endswith("/"):
+            excluded = _is_excluded(name, attributes) if attributes or name in _UNTRANSLATED else None
+            if excluded is not None:
+                self._elements.append((name, excluded))
             elif self._elements and self._elements[-1][0] == name:
-                self._elements.append((name, self.now))
+                self._elements.append((name, self.active))
         return before == (len(self._elements), False)
 
 
-def _translate_attribute(name: str, rest: str) -> bool | None:
-    attributes: dict[str, str] = {}
-    for match in _SAYS.finditer(rest):
-        attributes.setdefault(
-            match["name"].lower(), unescape(match["double"] or match["single"] or match["bare"] or "")
-        )
-    translate = attributes.get("translate")
+def _is_excluded(name: str, attributes: str) -> bool | None:
+    """Return whether a tag says that its words stay; None if it does not say."""
+    values: dict[str, str] = {}
+    for match in _ATTRIBUTE_VALUE.finditer(attributes):
+        values.setdefault(match["name"].lower(), unescape(match["double"] or match["single"] or match["bare"] or ""))
+    translate = values.get("translate")
     if translate is not None and translate.lower() in ("no", "yes", ""):
         return translate.lower() == "no"
-    if "notranslate" in attributes.get("class", "").split() or name in _UNTRANSLATED:
+    if "notranslate" in values.get("class", "").split() or name in _UNTRANSLATED:
         return True
     return None

@@ -1,8 +1,8 @@
-"""How characters are spelled in HTML: read into plain text, and written again as they were spelt before.
+"""Character references in HTML: read into plain text, and written again as the source had them.
 
-What the source spelt "&eacute;" is written so in the translation, the second "é" as the second one was, and a
-character that the source did not have is escaped where it must be. No spelling is kept where it would now be read as
-something else: a bare "<" before a letter would be a tag.
+If the source has "&eacute;" for an "é", so does the translation: its first "é" is written as the source's first one,
+the second as the second. Characters that the source did not have are escaped where they must be. A source's form is
+not used where it would now mean something else: a bare "<" before a letter would start a tag.
 """
 
 import re
@@ -15,101 +15,98 @@ _ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _SPECIAL = re.compile("[&<>]")
 _NUMBERED = re.compile(r"&#(?:[0-9]{1,7}(?![0-9])|[xX][0-9a-fA-F]{1,6}(?![0-9a-fA-F]));?")
 _NAMED = re.compile(r"&([A-Za-z][A-Za-z0-9]{1,31};?)")
-_OPENS = re.compile(r"[a-zA-Z!?/]")  # what makes the "<" before it markup
-REACH = 40  # characters that decide how one is read: more than the longest name has
-_NEEDS_NO_END = {name for name in html5 if not name.endswith(";")}
-_LONGEST = max(map(len, _NEEDS_NO_END))
+_OPENS = re.compile(r"[a-zA-Z!?/]")  # after a "<", these make it markup
+CONTEXT = 40  # characters after a reference that may change its meaning: more than the longest name has
 
 
-class Spelt(NamedTuple):
-    """A special character and how it was written; or plain text, twice the same."""
+class Character(NamedTuple):
+    """A special character and how the source wrote it; or a stretch of plain text, twice the same."""
 
     raw: str
     text: str
 
 
-def read(raw: str) -> list[Spelt]:
-    """What HTML without markup says: its special characters one by one, and the plain text between them."""
-    result: list[Spelt] = []
+def read(raw: str) -> list[Character]:
+    """Read HTML without tags into special characters and the plain text between them."""
+    result: list[Character] = []
     place = 0
     for special in _SPECIAL.finditer(raw):
-        if special.start() >= place:  # not inside of a reference
-            result.append(Spelt(raw[place : special.start()], raw[place : special.start()]))
-            result.append(Spelt(*(reference(raw, special.start()) or (special[0], special[0]))))
+        if special.start() >= place:  # not inside a reference
+            result.append(Character(raw[place : special.start()], raw[place : special.start()]))
+            result.append(reference(raw, special.start()) or Character(special[0], special[0]))
             place = special.start() + len(result[-1].raw)
-    return [*result, Spelt(raw[place:], raw[place:])]
+    return [*result, Character(raw[place:], raw[place:])]
 
 
-def plain_text(spelt: Iterable[Spelt]) -> str:
-    """The plain text."""
-    return "".join(item.text for item in spelt)
+def text_of(characters: Iterable[Character]) -> str:
+    """Return the plain text that characters stand for."""
+    return "".join(item.text for item in characters)
 
 
-def reference(text: str, place: int) -> tuple[str, str] | None:
-    """The reference to a single character that begins there, and that character; None for any other "&"."""
-    if result := _NUMBERED.match(text, place):
-        raw, value = result[0], unescape(result[0])
-    elif result := _NAMED.match(text, place):
-        name = result[1]
-        if name not in html5:
-            ends = range(min(len(name), _LONGEST), 1, -1)
-            name = next((name[:end] for end in ends if name[:end] in _NEEDS_NO_END), "")
+def reference(text: str, place: int) -> Character | None:
+    """Return the reference to a single character that begins at this place, if there is one."""
+    if match := _NUMBERED.match(text, place):
+        raw, value = match[0], unescape(match[0])
+    elif match := _NAMED.match(text, place):
+        # The longest name counts. Some names need no semicolon: "&notit;" is "¬it;".
+        name = next((name for end in range(len(match[1]), 1, -1) if (name := match[1][:end]) in html5), "")
         raw, value = f"&{name}", html5.get(name, "")
     else:
         return None
-    return (raw, value) if len(value) == 1 else None
+    return Character(raw, value) if len(value) == 1 else None
 
 
 class EntityWriter:
-    """Writes text as the source spelt it."""
+    """Writes text with the character references of its source.
 
-    def __init__(self, source: Iterable[Spelt], following: str) -> None:
-        """`following` are the next REACH characters after the source."""
-        source = list(source)
+    Args:
+        source: The source's characters.
+        following: The CONTEXT characters after the source.
+    """
+
+    def __init__(self, source: Sequence[Character], following: str) -> None:
         special = {item.text for item in source if item.raw != item.text or item.raw in _ESCAPED}
         self._following = following
-        self._spellings: dict[str, list[str]] = {character: [] for character in special}
+        self._raw_forms: dict[str, list[str]] = {character: [] for character in special}
         for item in source if special else ():
             if item.text in special:
-                self._spellings[item.text].append(item.raw)
+                self._raw_forms[item.text].append(item.raw)
             else:
                 for character in special.intersection(item.text):
-                    self._spellings[character] += [character] * item.text.count(character)
+                    self._raw_forms[character] += [character] * item.text.count(character)
         self._pattern = re.compile(f"[{re.escape(''.join(special | _ESCAPED.keys()))}]") if special else _SPECIAL
 
     def write(self, text: str, markup: Sequence[tuple[int, str]] = ()) -> str:
-        """The text, with markup before some of its places.
+        """Return the text as HTML, with markup inserted at some places.
 
-        From right to left: what follows a character decides whether its old spelling still says the same.
+        It is written from right to left, since the meaning of a character depends on what follows it.
         """
         if not markup and not self._pattern.search(text):
             return text
-        unused = {character: iter(spelt) for character, spelt in self._spellings.items()}
+        unused = {character: iter(forms) for character, forms in self._raw_forms.items()}
         inserted = [(place, "", raw) for place, raw in markup]
         special = [
-            (result.start(), result[0], next(unused.get(result[0], iter(())), ""))
-            for result in self._pattern.finditer(text)
+            (match.start(), match[0], next(unused.get(match[0], iter(())), ""))
+            for match in self._pattern.finditer(text)
         ]
-        # Before a character, the markup, in its order.
-        changes = sorted([*inserted, *special], key=lambda change: change[:2])
+        changes = sorted([*inserted, *special], key=lambda change: change[:2])  # markup before a character
         parts, end, following = [], len(text), self._following
-        for place, character, spelled in reversed(changes):
+        for place, character, raw in reversed(changes):
             plain = text[place + len(character) : end]
-            following = (plain + following)[:REACH]
-            if character and not _says(spelled, character, following):
-                spelled = _ESCAPED.get(character, character)
-            following = (spelled + following)[:REACH]
-            parts += [plain, spelled]
+            following = (plain + following)[:CONTEXT]
+            if character and not _means(raw, character, following):
+                raw = _ESCAPED.get(character, character)
+            following = (raw + following)[:CONTEXT]
+            parts += [plain, raw]
             end = place
         return "".join(reversed([*parts, text[:end]]))
 
 
-def _says(spelled: str, character: str, following: str) -> bool:
-    if not spelled:
-        return False
-    if spelled == "<":
+def _means(raw: str, character: str, following: str) -> bool:
+    """Return whether a source's form of a character still means that character before the following text."""
+    if raw == "<":
         return _OPENS.match(following) is None
-    if spelled.startswith("&"):
-        read_as = reference(spelled + following, 0)
-        return read_as is None if spelled == "&" else read_as == (spelled, character)
-    return True
+    if raw.startswith("&"):
+        match = reference(raw + following, 0)
+        return match is None if raw == "&" else match == (raw, character)
+    return bool(raw)

@@ -1,9 +1,9 @@
-"""What a request asks for, however it was sent: as JSON, as a form, or in its query."""
+"""The parameters of a LibreTranslate request, sent as JSON, as a form, or in the query."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import Request
 from starlette.datastructures import ImmutableMultiDict
@@ -14,21 +14,15 @@ from ..settings import Settings
 
 JSON = "application/json"
 FORMATS = ("text", "html")
-
-
-@dataclass(frozen=True)
-class Texts:
-    """One text, or several in an array: the answer has the same form."""
-
-    texts: list[str]
-    several: bool
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class TranslateRequest:
-    """What /translate is asked for."""
+    """The parameters of /translate. If the texts came as an array (`is_array`), so does the answer."""
 
-    q: Texts
+    texts: list[str]
+    is_array: bool
     source: str
     target: str
     html: bool
@@ -36,7 +30,7 @@ class TranslateRequest:
 
 
 async def request_parameters(request: Request) -> dict[str, Any]:
-    """All parameters by name; those of the body win. One that is null is not given."""
+    """Return all parameters that are not null by name; those of the body override those of the query."""
     parameters = _fields(request.query_params)
     if body := await request.body():
         kind = content_type(request)
@@ -46,30 +40,28 @@ async def request_parameters(request: Request) -> dict[str, Any]:
             try:
                 parameters |= _fields(await form_fields(request))
             except ValueError:
-                raise APIError(400, "Invalid request: a form is in UTF-8, with a thousand fields at most") from None
+                raise APIError(400, "Invalid request: a form must be UTF-8 with at most 1,000 fields") from None
         else:
-            raise APIError(415, f"a body is {JSON}, {FORMS[0]} or {FORMS[1]}, not {kind[:60]!r}")
+            raise APIError(415, f"the body must be {JSON}, {FORMS[0]} or {FORMS[1]}, not {kind[:60]!r}")
     return {name: value for name, value in parameters.items() if value is not None}
 
 
 def translate_request(parameters: Mapping[str, Any], limits: Settings) -> TranslateRequest:
-    """Checked, but for the languages."""
-    q = texts_of(parameters, limits)
-    source, target = _word(parameters, "source"), _word(parameters, "target")
+    """Check all parameters of /translate but the languages."""
+    texts = requested_texts(parameters, limits)
+    source, target = (_required(name, _string(name, parameters.get(name, ""))) for name in ("source", "target"))
     alternatives = _count(parameters.get("alternatives", 0), limits.max_alternatives)
     form = _string("format", parameters.get("format", "")) or "text"
     if form not in FORMATS:
         raise APIError(400, f"{form[:40]!r} format is not supported; the formats are: {', '.join(FORMATS)}")
-    return TranslateRequest(q, source, target, form == "html", alternatives)
+    return TranslateRequest(texts, isinstance(parameters["q"], list), source, target, form == "html", alternatives)
 
 
-def texts_of(parameters: Mapping[str, Any], limits: Settings) -> Texts:
-    """The texts, not too many and none too long."""
-    q = parameters.get("q")
-    if q is None or q in ("", []):
-        raise _missing("q")
+def requested_texts(parameters: Mapping[str, Any], limits: Settings) -> list[str]:
+    """Return the texts of `q`; raise APIError if they are missing, too many or too long."""
+    q = _required("q", parameters.get("q"))
     if not isinstance(q, str | list):
-        raise APIError(400, f"Invalid request: q is a string or an array of strings, not {_kind(q)}")
+        raise APIError(400, f"Invalid request: q must be a string or an array of strings, not {_kind(q)}")
     texts = [_string("q", text) for text in ([q] if isinstance(q, str) else q)]
     if len(texts) > limits.max_items:
         raise APIError(400, f"Invalid request: request ({len(texts)} texts) exceeds the limit ({limits.max_items})")
@@ -77,36 +69,35 @@ def texts_of(parameters: Mapping[str, Any], limits: Settings) -> Texts:
         if len(text) > limits.max_characters:
             size = f"{len(text)} characters"
             raise APIError(400, f"Invalid request: request ({size}) exceeds text limit ({limits.max_characters})")
-    return Texts(texts, isinstance(q, list))
+    return texts
 
 
-def _fields(sent: ImmutableMultiDict[str, Any]) -> dict[str, Any]:
-    """A field that was sent several times is an array."""
-    return {name: values[0] if len(values := sent.getlist(name)) == 1 else values for name in sent}
+def _fields(fields: ImmutableMultiDict[str, Any]) -> dict[str, Any]:
+    """Return fields by name; the values of a repeated field as a list."""
+    return {name: values[0] if len(values := fields.getlist(name)) == 1 else values for name in fields}
 
 
 def _members(body: bytes) -> dict[str, Any]:
     try:
         parameters = json.loads(body)
     except (ValueError, RecursionError):
-        raise APIError(400, "Invalid JSON format: this is not JSON") from None
+        raise APIError(400, "Invalid JSON format: the body is not valid JSON") from None
     if not isinstance(parameters, dict):
-        raise APIError(400, f"Invalid JSON format: the parameters are members of an object, not of {_kind(parameters)}")
+        raise APIError(400, f"Invalid JSON format: the body must be an object, not {_kind(parameters)}")
     return parameters
 
 
-def _word(parameters: Mapping[str, Any], name: str) -> str:
-    word = _string(name, parameters.get(name, ""))
-    if not word:
-        raise _missing(name)
-    return word
+def _required(name: str, value: T) -> T:
+    if value in (None, "", []):
+        raise APIError(400, f"Invalid request: missing {name} parameter")
+    return value
 
 
 def _string(name: str, value: object) -> str:
     if not isinstance(value, str):
-        raise APIError(400, f"Invalid request: {name} is a string, not {_kind(value)}")
+        raise APIError(400, f"Invalid request: {name} must be a string, not {_kind(value)}")
     if any("\ud800" <= character <= "\udfff" for character in value):
-        raise APIError(400, f"Invalid request: {name} has half a surrogate pair in it, which is no character")
+        raise APIError(400, f"Invalid request: {name} contains a lone surrogate, which is not a character")
     return value
 
 
@@ -120,11 +111,6 @@ def _count(value: object, most: int) -> int:
     return value
 
 
-def _missing(name: str) -> APIError:
-    return APIError(400, f"Invalid request: missing {name} parameter")
-
-
 def _kind(value: object) -> str:
-    """What JSON calls it."""
     kinds = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
     return kinds.get(type(value), "a number")

@@ -1,4 +1,4 @@
-"""LibreTranslate's routes, and what goes in and out of them."""
+"""LibreTranslate's routes, with the schemas of their requests and responses."""
 
 from typing import Any
 
@@ -11,56 +11,49 @@ from ..errors import PLAIN_ERRORS, APIError
 from ..inputs import FORMS
 from ..state import cancel_on_disconnect, note_model, server_state
 from ..worker import run_in_thread
-from .languages import Detected, Translators, detect, name_of
-from .parameters import FORMATS, JSON, TranslateRequest, request_parameters, texts_of, translate_request
-from .translating import AUTO, Translated, parts, translated
+from .languages import DetectedLanguage, Translators, detect, name_of
+from .parameters import FORMATS, JSON, TranslateRequest, request_parameters, requested_texts, translate_request
+from .translating import AUTO, TextTranslation, group_texts, translate_group
 
 
-class _Shown(BaseModel):
-    """Its fields are named as LibreTranslate's are: translatedText."""
+class _CamelCase(BaseModel):
+    """A model whose JSON names are in camel case, such as translatedText."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
-class DetectedLanguage(BaseModel):
-    """A language that a text may be in."""
-
-    confidence: float = Field(ge=0, le=100, description="Among the languages that are served; 0: nothing is known.")
-    language: str
-
-
-class Translation(_Shown):
-    """Of one text, or of several in the same order: then each field is an array."""
+class Translation(_CamelCase):
+    """The translation of one text, or of several in the same order: then each field is an array."""
 
     translated_text: str | list[str]
     detected_language: DetectedLanguage | list[DetectedLanguage] = Field(
-        default_factory=list, description="Only where the source was auto."
+        default_factory=list, description="Only if the source is auto."
     )
-    alternatives: list[str] | list[list[str]] = Field(default_factory=list, description="Only where asked for.")
+    alternatives: list[str] | list[list[str]] = Field(default_factory=list, description="Only if requested.")
 
 
 class NamedLanguage(BaseModel):
-    """A language to begin with."""
+    """A language's code and its English name."""
 
     code: str
     name: str
 
 
 class Language(NamedLanguage):
-    """A language, and those it is translated into."""
+    """A language and the codes of those it is translated into."""
 
     targets: list[str]
 
 
 class FrontendLanguages(BaseModel):
-    """What a page shows first."""
+    """The languages that a page preselects."""
 
     source: NamedLanguage
     target: NamedLanguage
 
 
-class FrontendSettings(_Shown):
-    """What a page should know."""
+class FrontendSettings(_CamelCase):
+    """The server's settings that a translation page uses."""
 
     char_limit: int
     frontend_timeout: int
@@ -86,7 +79,7 @@ _TRANSLATE: dict[str, Any] = {
 
 
 def _in_body(properties: dict[str, Any], *required: str) -> dict[str, Any]:
-    """A form or JSON, for the schema. (The query is read too; to say so would be to say that nothing is required.)"""
+    """Describe a form or JSON body. (The query is read too; describing it would make every field optional.)"""
     schema = {"type": "object", "properties": properties, "required": list(required)}
     kinds = {kind: {"schema": schema} for kind in (JSON, *FORMS)}
     return {"requestBody": {"content": kinds, "required": bool(required)}}
@@ -108,33 +101,31 @@ LANGUAGES = _in_body(_KEY)
 LANGUAGES_GET = _in_query(_KEY)
 
 
-PAUSE = 500  # milliseconds that a page waits after the last key before it translates
+FRONTEND_TIMEOUT = 500  # milliseconds between the last keystroke and the translation
 
 router = APIRouter(tags=["LibreTranslate"], responses=PLAIN_ERRORS)
 
 
 @router.post("/translate", openapi_extra=TRANSLATE, response_model_exclude_unset=True)
 async def translate(request: Request) -> Translation:
-    """Translate a text, or several; plain, or HTML whose tags are kept."""
-    state = server_state(request)
-    translate = translate_request(await request_parameters(request), state.settings)
-    return await cancel_on_disconnect(request, _translation(request, translate))
+    """Translate one or several texts, plain or HTML with its tags."""
+    body = translate_request(await request_parameters(request), server_state(request).settings)
+    return await cancel_on_disconnect(request, _translation(request, body))
 
 
 @router.get("/detect", openapi_extra=DETECT_GET, operation_id="detect_get")
 @router.post("/detect", openapi_extra=DETECT, operation_id="detect_post")
 async def detected(request: Request) -> list[DetectedLanguage]:
-    """Which of the served languages a text is in, the likeliest first."""
+    """Detect which of the served languages a text is in, likeliest first."""
     state = server_state(request)
-    q = texts_of(await request_parameters(request), state.settings)
-    result = detect("\n".join(q.texts), Translators.of(state.models).languages)
-    return [_detected_language(item) for item in result]
+    texts = requested_texts(await request_parameters(request), state.settings)
+    return detect("\n".join(texts), Translators.of(state.models).languages)
 
 
 @router.get("/languages", openapi_extra=LANGUAGES_GET, operation_id="languages_get")
 @router.post("/languages", openapi_extra=LANGUAGES, operation_id="languages_post")
 async def languages(request: Request) -> list[Language]:
-    """The languages of the translators, and what each is translated into."""
+    """List the languages of the translators, and what each is translated into."""
     translators = Translators.of(server_state(request).models)
     return [
         Language(code=code, name=name_of(code), targets=translators.targets(code)) for code in translators.languages
@@ -143,13 +134,13 @@ async def languages(request: Request) -> list[Language]:
 
 @router.get("/frontend/settings")
 async def frontend_settings(request: Request) -> FrontendSettings:
-    """What a page for translating should know."""
+    """Return the settings that a translation page uses."""
     state = server_state(request)
     targets = [target for _, target in Translators.of(state.models).pairs]
     first = targets[0] if targets else ""
     return FrontendSettings(
         char_limit=state.settings.max_characters,
-        frontend_timeout=PAUSE,
+        frontend_timeout=FRONTEND_TIMEOUT,
         api_keys=bool(state.settings.api_keys),
         key_required=bool(state.settings.api_keys),
         suggestions=False,
@@ -161,26 +152,22 @@ async def frontend_settings(request: Request) -> FrontendSettings:
     )
 
 
-async def _translation(request: Request, translate: TranslateRequest) -> Translation:
+async def _translation(request: Request, body: TranslateRequest) -> Translation:
     state = server_state(request)
-    size = sum(map(len, translate.q.texts))
-    apart, detected = await run_in_thread(size, parts, translate, Translators.of(state.models))
-    result: dict[int, Translated] = {}
-    for part in apart:
-        if part.model is not None:
-            note_model(request, part.model)
+    size = sum(map(len, body.texts))
+    groups, detected = await run_in_thread(size, group_texts, body, Translators.of(state.models))
+    by_index: dict[int, TextTranslation] = {}
+    for group in groups:
+        if group.model is not None:
+            note_model(request, group.model)
         try:
-            result |= zip(part.places, await translated(part, translate.alternatives, state.metrics), strict=True)
+            by_index |= zip(group.indices, await translate_group(group, body.alternatives, state.metrics), strict=True)
         except ItemError as error:
-            raise APIError(400, str(error) if translate.q.several else error.reason) from None
-    answers = [result[place] for place in range(len(result))]
-    fields: dict[str, list[Any]] = {"translated_text": [answer.text for answer in answers]}
+            raise APIError(400, str(error) if body.is_array else error.reason) from None
+    translations = [by_index[index] for index in range(len(by_index))]
+    fields: dict[str, list[Any]] = {"translated_text": [translation.text for translation in translations]}
     if detected:
-        fields["detected_language"] = [_detected_language(item) for item in detected]
-    if translate.alternatives:
-        fields["alternatives"] = [answer.alternatives for answer in answers]
-    return Translation(**(fields if translate.q.several else {name: values[0] for name, values in fields.items()}))
-
-
-def _detected_language(result: Detected) -> DetectedLanguage:
-    return DetectedLanguage(**vars(result))
+        fields["detected_language"] = detected
+    if body.alternatives:
+        fields["alternatives"] = [translation.alternatives for translation in translations]
+    return Translation(**(fields if body.is_array else {name: values[0] for name, values in fields.items()}))

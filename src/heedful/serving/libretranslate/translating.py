@@ -1,7 +1,7 @@
-"""Texts translated: each taken apart, its language detected where asked, all runs at the workers together.
+"""Translates texts: detects their languages, splits them into segments and sends these to the models.
 
-The tags of a sentence belong around the words that were made from those they stood around. Which those are, the
-model's own attention says.
+The tags of a sentence go around the words that were translated from those they were around. The model's attention
+tells which words these are.
 """
 
 import re
@@ -16,59 +16,59 @@ from ...tasks.translation.inspection import has_attention, look
 from ..metrics import Metrics
 from ..models import Served
 from ..worker import ModelWorker
-from .documents import Document, Marked, Run, Span, filled, html, plain, runs
-from .languages import Detected, Translators, detect
+from .documents import Document, Segment, Span, assemble, html, plain, texts_of
+from .languages import DetectedLanguage, Translators, detect
 from .parameters import TranslateRequest
 
 
-def can_place(translator: Any, text: str) -> bool:
-    """Whether a model can be asked: it is a translator with attention, and takes the whole sentence."""
+def can_project(translator: Any, text: str) -> bool:
+    """Return whether a model can place the tags of a sentence: it has attention, and the sentence fits into it."""
     attends = translator.output_kind == "translation" and has_attention(translator)
     return attends and translator.validation_error(text) is None
 
 
-def placed(translator: Any, source: str, target: str, spans: Sequence[Span]) -> list[Span] | None:
-    """The spans of a source in its translation, in the same order; None where that cannot be told."""
+def project_spans(translator: Any, source: str, target: str, spans: Sequence[Span]) -> list[Span] | None:
+    """Return the spans of the translation that correspond to spans of the source; None if that is undecidable."""
     if source == target:
         return list(spans)
     if not target.strip():
         return None
     maps = look(translator, " ".join(source.split()), target).weights
-    widest = max(maps, key=lambda head: (head.layer is None, head.head is None))  # the mean of as much as there is
-    weights: list[list[float]] = maps[widest].tolist()  # (target words, source words)
+    mean = max(maps, key=lambda head: (head.layer is None, head.head is None))  # over layers and heads where there is
+    weights: list[list[float]] = maps[mean].tolist()  # (target words, source words)
     words = _word_spans(source)
-    inside = [
+    groups = [
         [index for index, (start, stop) in enumerate(words) if start < end and begin < stop] for begin, end in spans
     ]
-    if len({index for indices in inside for index in indices}) < sum(map(len, inside)):
-        return None  # a word that two tags share
-    chosen_words = made_from(inside, weights)
-    if chosen_words is None:
+    if len({index for group in groups for index in group}) < sum(map(len, groups)):
+        return None  # two tags share a word
+    aligned = aligned_words(groups, weights)
+    if aligned is None:
         return None
-    there = _word_spans(target)
-    result = [(there[first][0], there[last][1]) for first, last in chosen_words]
-    return [trimmed(target, new, source[begin:end]) for new, (begin, end) in zip(result, spans, strict=True)]
+    target_words = _word_spans(target)
+    result = [(target_words[first][0], target_words[last][1]) for first, last in aligned]
+    return [trim(target, new, source[begin:end]) for new, (begin, end) in zip(result, spans, strict=True)]
 
 
-def made_from(inside: Sequence[Sequence[int]], weights: Sequence[Sequence[float]]) -> list[Span] | None:
-    """For each group of source words, the first and the last target word: the one that looks at the group most, and
-    those beside it that look at the group and are what it is looked at from. No word is in two groups.
+def aligned_words(groups: Sequence[Sequence[int]], weights: Sequence[Sequence[float]]) -> list[Span] | None:
+    """Return the first and the last target word for each group of source words; None if too few words are left.
+
+    The target word with the most attention on the group is chosen, and its neighbors that are aligned with the group
+    in both directions. No word is in two groups.
     """
-    forth = [max(range(len(row)), key=row.__getitem__) for row in weights]
-    back = [max(range(len(column)), key=column.__getitem__) for column in zip(*weights, strict=True)]
+    forward = [max(range(len(row)), key=row.__getitem__) for row in weights]
+    backward = [max(range(len(column)), key=column.__getitem__) for column in zip(*weights, strict=True)]
     free = set(range(len(weights)))
     result: list[Span] = []
-    for group in inside:
+    for group in groups:
         if not free:
             return None
-        look_at_group = {word: sum(weights[word][source] for source in group) for word in sorted(free)}
-        first = last = max(look_at_group, key=look_at_group.__getitem__)
-        both = (
-            free & {back[source] for source in group} & {word for word, source in enumerate(forth) if source in group}
-        )
-        while first - 1 in both:
+        attention = {word: sum(weights[word][source] for source in group) for word in sorted(free)}
+        first = last = max(attention, key=attention.__getitem__)
+        aligned = {word for word in free & {backward[source] for source in group} if forward[word] in group}
+        while first - 1 in aligned:
             first -= 1
-        while last + 1 in both:
+        while last + 1 in aligned:
             last += 1
         free -= set(range(first, last + 1))
         result.append((first, last))
@@ -79,8 +79,8 @@ def _word_spans(text: str) -> list[Span]:
     return [word.span() for word in re.finditer(r"\S+", text)]
 
 
-def trimmed(text: str, span: Span, source: str) -> Span:
-    """Without signs at an end where the source has none: a full stop stays outside."""
+def trim(text: str, span: Span, source: str) -> Span:
+    """Exclude punctuation at an end of a span where the source has none, such as a full stop."""
     begin, end = span
     while end > begin and source[-1].isalnum() and not text[end - 1].isalnum():
         end -= 1
@@ -90,12 +90,12 @@ def trimmed(text: str, span: Span, source: str) -> Span:
 
 
 AUTO = "auto"
-TOGETHER = 128  # runs that one request has at a worker at once: a long page leaves room for others
+MAX_SEGMENTS = 128  # that one request sends to a worker at once, so that a long page leaves room for others
 
 
 @dataclass(frozen=True)
-class Translated:
-    """A translation, and others that came close to it."""
+class TextTranslation:
+    """The best translation of a text, and the next best ones."""
 
     text: str
     alternatives: list[str]
@@ -103,122 +103,122 @@ class Translated:
 
 @dataclass(frozen=True)
 class TextGroup:
-    """Texts of a request that one translator answers, and their places in it; without a model they stay as they are."""
+    """The texts of a request that one model translates, with their indices; without a model they stay as they are."""
 
     model: Served | None
-    places: list[int]
+    indices: list[int]
     texts: list[str]
     documents: list[Document]
 
 
-def parts(translate: TranslateRequest, translators: Translators) -> tuple[list[TextGroup], list[Detected]]:
-    """The texts taken apart, by their languages; with what was detected, where that was asked. Long texts take time.
+def group_texts(request: TranslateRequest, translators: Translators) -> tuple[list[TextGroup], list[DetectedLanguage]]:
+    """Split the texts into segments and group them by language, which is detected if the source is auto.
 
-    A text with nothing to translate, or that was found to be in the target language, stays as it is.
+    A text without letters, or one that was detected to be in the target language, stays as it is.
     """
-    target = translators.code(translate.target)
-    documents = [html(text) if translate.html else plain(text) for text in translate.q.texts]
-    detected: list[Detected] = []
-    if translate.source == AUTO:
-        likely = translators.before(target)
-        detected = [detect("\n".join(runs(document)), likely)[0] for document in documents]
+    target = translators.code(request.target)
+    documents = [html(text) if request.html else plain(text) for text in request.texts]
+    detected: list[DetectedLanguage] = []
+    if request.source == AUTO:
+        likely = translators.likely_sources(target)
+        detected = [detect("\n".join(texts_of(document)), likely)[0] for document in documents]
         sources = [item.language for item in detected]
     else:
-        sources = [translators.code(translate.source)] * len(documents)
+        sources = [translators.code(request.source)] * len(documents)
         translators.between(sources[0], target)
-    places: dict[str | None, list[int]] = {}
-    for place, (source, document) in enumerate(zip(sources, documents, strict=True)):
-        stays = not runs(document) or (translate.source == AUTO and source == target)
-        places.setdefault(None if stays else source, []).append(place)
-    result = []
-    for item, indices in places.items():
+    by_source: dict[str | None, list[int]] = {}
+    for index, (source, document) in enumerate(zip(sources, documents, strict=True)):
+        stays = not texts_of(document) or (request.source == AUTO and source == target)
+        by_source.setdefault(None if stays else source, []).append(index)
+    groups = []
+    for item, indices in by_source.items():
         model = None if item is None else translators.between(item, target)
-        taken = [documents[place] if model is None else _taken(documents[place], model) for place in indices]
-        result.append(TextGroup(model, indices, [translate.q.texts[place] for place in indices], taken))
-    return result, detected
+        ready = [documents[index] if model is None else _for_model(documents[index], model) for index in indices]
+        groups.append(TextGroup(model, indices, [request.texts[index] for index in indices], ready))
+    return groups, detected
 
 
-def _taken(document: Document, model: Served) -> Document:
-    """As a model can take it: sentences in which it could not find the tags' places are in pieces."""
-    result: list[str | Run | Marked] = []
+def _for_model(document: Document, model: Served) -> Document:
+    """Replace sentences whose tags the model could not place by their pieces."""
+    result: list[str | Segment] = []
     for part in document:
-        if isinstance(part, Marked) and not can_place(model.predictor, part.text):
+        if isinstance(part, Segment) and part.spans and not can_project(model.predictor, part.text):
             result += part.pieces
         else:
             result.append(part)
     return tuple(result)
 
 
-async def translated(part: TextGroup, alternatives: int, metrics: Metrics) -> list[Translated]:
-    """Its texts; an ItemError says which text of the request cannot be translated."""
-    if part.model is None:
-        return [Translated(text, []) for text in part.texts]
-    answers = Answers(part.model.worker, {"n_best": alternatives + 1} if alternatives else {})
-    await answers.ask(part.documents, part.places)
-    placements: dict[tuple[str, tuple[Span, ...]], Any] = {}
-    placed_documents = [await _with_tags_placed(each, part.model, answers, placements) for each in part.documents]
-    await answers.ask(placed_documents, part.places)
-    written = sum(answer.n_tokens for result in answers.to.values() for answer in result)
-    metrics.answered(part.model.name, items=len(part.places), tokens=written)
+async def translate_group(group: TextGroup, alternatives: int, metrics: Metrics) -> list[TextTranslation]:
+    """Translate the texts of a group; an ItemError has the index of a text that cannot be translated."""
+    if group.model is None:
+        return [TextTranslation(text, []) for text in group.texts]
+    answers = AnswerCache(group.model.worker, {"n_best": alternatives + 1} if alternatives else {})
+    await answers.fetch(group.documents, group.indices)
+    projections: dict[tuple[str, tuple[Span, ...]], Any] = {}
+    documents = [await _place_tags(document, group.model, answers, projections) for document in group.documents]
+    await answers.fetch(documents, group.indices)
+    n_tokens = sum(answer.n_tokens for candidates in answers.by_text.values() for answer in candidates)
+    metrics.answered(group.model.name, items=len(group.indices), tokens=n_tokens)
     return [
-        _assembled(document, [answers.to[text] for text in runs(document)], alternatives)
-        for document in placed_documents
+        _assemble(document, [answers.by_text[text] for text in texts_of(document)], alternatives)
+        for document in documents
     ]
 
 
-class Answers:
-    """What a worker answered, by text: the same text is asked once."""
+class AnswerCache:
+    """The answers of a worker by text, so that each text is translated once."""
 
     def __init__(self, worker: ModelWorker, overrides: dict[str, int]) -> None:
-        self.to: dict[str, list[Answer]] = {}
+        self.by_text: dict[str, list[Answer]] = {}
         self._worker, self._overrides = worker, overrides
 
-    async def ask(self, documents: Sequence[Document], places: Sequence[int]) -> None:
-        """All runs of documents that have these places in the request."""
-        owners: dict[str, int] = {}
-        for document, place in zip(documents, places, strict=True):
-            owners |= {text: place for text in runs(document) if text not in self.to and text not in owners}
-        texts = list(owners)
-        for begin in range(0, len(texts), TOGETHER):
-            some = texts[begin : begin + TOGETHER]
+    async def fetch(self, documents: Sequence[Document], indices: Sequence[int]) -> None:
+        """Translate all segments of documents that have these indices in the request."""
+        origin: dict[str, int] = {}
+        for document, index in zip(documents, indices, strict=True):
+            origin |= {text: index for text in texts_of(document) if text not in self.by_text and text not in origin}
+        texts = list(origin)
+        for begin in range(0, len(texts), MAX_SEGMENTS):
+            batch = texts[begin : begin + MAX_SEGMENTS]
             try:
-                self.to |= zip(some, await self._worker.candidates(some, **self._overrides), strict=True)
+                self.by_text |= zip(batch, await self._worker.candidates(batch, **self._overrides), strict=True)
             except ItemError as error:
-                raise ItemError("text", owners[some[error.index]], error.reason) from None
+                raise ItemError("text", origin[batch[error.index]], error.reason) from None
 
 
-async def _with_tags_placed(
-    document: Document, model: Served, answers: Answers, placements: dict[tuple[str, tuple[Span, ...]], Any]
-) -> tuple[str | Run, ...]:
-    """With tags where they belong in the translation; a sentence where that cannot be told is in pieces again.
+async def _place_tags(
+    document: Document, model: Served, answers: AnswerCache, projections: dict[tuple[str, tuple[Span, ...]], Any]
+) -> Document:
+    """Replace sentences with tags by their translations, or by their pieces if the tags cannot be placed.
 
-    `placements` remembers: the same sentence is looked into once.
+    `projections` holds the results, so that each sentence is inspected once.
     """
-    result: list[str | Run] = []
+    result: list[str | Segment] = []
     for part in document:
-        if not isinstance(part, Marked):
+        if isinstance(part, str) or not part.spans:
             result.append(part)
             continue
-        translation, key = answers.to[part.text][0].text, (part.text, part.spans)
-        if key not in placements:
-            place = partial(placed, model.predictor, part.text, translation, part.spans)
-            placements[key] = await model.worker.call(place)
-        spans = placements[key]
-        result += part.pieces if spans is None else [part.spell(translation, spans)]
+        translation, key = answers.by_text[part.text][0].text, (part.text, part.spans)
+        if key not in projections:
+            project = partial(project_spans, model.predictor, part.text, translation, part.spans)
+            projections[key] = await model.worker.call(project)
+        spans = projections[key]
+        result += part.pieces if spans is None else [part.render(translation, spans)]
     return tuple(result)
 
 
-def _assembled(document: Sequence[str | Run], answers: Sequence[Sequence[Answer]], alternatives: int) -> Translated:
-    """An alternative differs from the translation in one run: those that cost least, first."""
-    best = [run[0].text for run in answers]
+def _assemble(document: Document, answers: Sequence[Sequence[Answer]], alternatives: int) -> TextTranslation:
+    """Assemble the best translation and alternatives, each with one other segment, by loss of score."""
+    best = [candidates[0].text for candidates in answers]
     others = sorted(
-        (run[0].score - other.score, index, other.text)
-        for index, run in enumerate(answers)
-        for other in run[1:]
+        (candidates[0].score - other.score, index, other.text)
+        for index, candidates in enumerate(answers)
+        for other in candidates[1:]
         if other.text != best[index]
     )
     different = list(dict.fromkeys((index, other) for _, index, other in others))[:alternatives]
-    return Translated(
-        filled(document, best),
-        [filled(document, [*best[:index], other, *best[index + 1 :]]) for index, other in different],
+    return TextTranslation(
+        assemble(document, best),
+        [assemble(document, [*best[:index], other, *best[index + 1 :]]) for index, other in different],
     )

@@ -1,5 +1,1 @@
-"""OpenAI's API for language models and embedders: models, completions, embeddings."""
-
-from .routes import router
-
-__all__ = ["router"]
+"""OpenAI's API for the language models and embedding models of a server."""

@@ -1,7 +1,7 @@
-"""Completions while they are written: text that is certain, in whole characters, up to its stop.
+"""Completions: the text of a prompt's continuation up to a stop sequence, whole or as server-sent events.
 
-Beside the text stand the tokens it is made of. Those of a request are written side by side, and given whole or as
-server-sent events.
+Text is sent when it is final and in whole characters, with the log-probabilities of its tokens if asked for. All
+completions of a request are generated concurrently.
 """
 
 import asyncio
@@ -28,220 +28,184 @@ from .schemas import Completion, CompletionChoice, Logprobs, Usage
 
 
 class StopSequences:
-    """Lets text through up to the first of some strings. What may be the beginning of one waits for the rest."""
+    """Passes text up to the first of some strings. Text that may be the beginning of one waits for the rest."""
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = stops
-        self._held = ""
+        self._buffer = ""
         self.reached = False
 
-    def passed(self, text: str, *, last: bool = False) -> str:
-        """What may be shown, now that this has been written: all of it where it is the last."""
+    def add(self, text: str, *, last: bool = False) -> str:
+        """Add text and return what can be shown; with `last`, nothing waits any more."""
         if self.reached:
             return ""
-        self._held += text
-        places = [place for stop in self._stops if (place := self._held.find(stop)) >= 0]
+        self._buffer += text
+        places = [place for stop in self._stops if (place := self._buffer.find(stop)) >= 0]
         if places:
             self.reached = True
-            visible, self._held = self._held[: min(places)], ""
+            visible, self._buffer = self._buffer[: min(places)], ""
             return visible
-        cut = len(self._held) - (0 if last else self._beginning())
-        visible, self._held = self._held[:cut], self._held[cut:]
+        cut = len(self._buffer) - (0 if last else self._n_pending())
+        visible, self._buffer = self._buffer[:cut], self._buffer[cut:]
         return visible
 
-    def _beginning(self) -> int:
-        """How many characters at the end may be the beginning of a stop."""
-        return max(
-            (
-                size
-                for stop in self._stops
-                for size in range(min(len(stop) - 1, len(self._held)), 0, -1)
-                if self._held.endswith(stop[:size])
-            ),
-            default=0,
-        )
+    def _n_pending(self) -> int:
+        """Return how many characters at the end of the buffer may be the beginning of a stop sequence."""
+        longest = max(map(len, self._stops), default=1) - 1
+        for size in range(min(longest, len(self._buffer)), 0, -1):
+            if any(stop.startswith(self._buffer[-size:]) for stop in self._stops):
+                return size
+        return 0
 
 
-Finish = Literal["stop", "length"]
+FinishReason = Literal["stop", "length"]
 
 
 @dataclass(frozen=True)
 class TextDelta:
-    """What comes next of a completion; the last says why it ends."""
+    """The next part of a completion; the last part has the reason for its end."""
 
     text: str
-    marks: Sequence[TokenLogprob] = ()
-    finish: Finish | None = None
+    logprobs: Sequence[TokenLogprob] = ()
+    finish_reason: FinishReason | None = None
 
 
-class TextShaper:
-    """Takes tokens as they are written. A mark is shown with the first character of its text, and not before."""
+class DeltaBuilder:
+    """Makes deltas of tokens. A token's logprob is sent with the first character of its text, not earlier."""
 
     def __init__(self, stops: Sequence[str], offset: int = 0) -> None:
         self._stops = StopSequences(stops)
-        self._written = self._visible = self._offset = offset
-        self._waiting: list[tuple[TokenLogprob, int]] = []  # and where its text ends
+        self._n_added = self._n_visible = self._offset = offset
+        self._pending: list[tuple[TokenLogprob, int]] = []  # with the offset of the text's end
 
-    def more(self, text: str, mark: TokenLogprob | None = None) -> TextDelta:
-        """After a token and its text, which is empty until a character is whole."""
-        self._written += len(text)
-        if mark is not None:  # bytes before it that became no character may have waited for it
-            length = len(mark.token) if text.endswith(mark.token) else len(text)
-            self._waiting.append((replace(mark, offset=self._written - length), self._written))
-        return self._bit(self._stops.passed(text), None)
+    def add(self, text: str, logprob: TokenLogprob | None = None) -> TextDelta:
+        """Add a token with its text, which is empty until a character is complete."""
+        self._n_added += len(text)
+        if logprob is not None:  # the text may begin with bytes of earlier tokens that formed no character
+            length = len(logprob.token) if text.endswith(logprob.token) else len(text)
+            self._pending.append((replace(logprob, offset=self._n_added - length), self._n_added))
+        return self._delta(self._stops.add(text), None)
 
-    def rest(self, text: str, finish: Finish) -> TextDelta:
-        """What was held back, once it is known that nothing follows."""
-        return self._bit(self._stops.passed(text[self._written - self._offset :], last=True), finish)
+    def finish(self, text: str, reason: FinishReason) -> TextDelta:
+        """Return what is left of the whole text, once nothing follows."""
+        return self._delta(self._stops.add(text[self._n_added - self._offset :], last=True), reason)
 
-    def _bit(self, text: str, finish: Finish | None) -> TextDelta:
-        self._visible += len(text)
+    def _delta(self, text: str, reason: FinishReason | None) -> TextDelta:
+        self._n_visible += len(text)
         if self._stops.reached:
-            marks = [_cut(mark, end, self._visible) for mark, end in self._waiting if mark.offset < self._visible]
-            return TextDelta(text, marks, "stop")
-        ready = [mark for mark, _ in self._waiting if finish or mark.offset < self._visible]
-        del self._waiting[: len(ready)]  # they stand in the order of their places
-        return TextDelta(text, ready, finish)
+            visible = [(entry, end) for entry, end in self._pending if entry.offset < self._n_visible]
+            return TextDelta(text, [_cut(entry, end, self._n_visible) for entry, end in visible], "stop")
+        ready = [entry for entry, _ in self._pending if reason or entry.offset < self._n_visible]
+        del self._pending[: len(ready)]  # offsets never decrease
+        return TextDelta(text, ready, reason)
 
 
-def _cut(mark: TokenLogprob, end: int, stop: int) -> TokenLogprob:
-    """A token that has the beginning of a stop in it shows what comes before; a name stays whole."""
-    is_text = len(mark.token) == end - mark.offset
-    return replace(mark, token=mark.token[: stop - mark.offset]) if is_text else mark
+def _cut(logprob: TokenLogprob, end: int, stop: int) -> TokenLogprob:
+    """Cut a token's text where a stop sequence begins; the name of an incomplete character stays whole."""
+    is_text = len(logprob.token) == end - logprob.offset
+    return replace(logprob, token=logprob.token[: stop - logprob.offset]) if is_text else logprob
 
 
 T = TypeVar("T")
 
 
-async def merged(sources: Sequence[AsyncGenerator[T, None]]) -> AsyncGenerator[tuple[int, T], None]:
-    """What several give, with the place of who gave it, as it comes. The first that fails ends them all."""
-    arrived: asyncio.Queue[tuple[int, T | Exception | None]] = asyncio.Queue(len(sources))
+async def merge(sources: Sequence[AsyncGenerator[T, None]]) -> AsyncGenerator[tuple[int, T], None]:
+    """Yield the items of several generators as they come, each with its generator's index. An error ends them all."""
+    queue: asyncio.Queue[tuple[int, T | Exception | None]] = asyncio.Queue(len(sources))
 
-    async def carry(index: int, source: AsyncGenerator[T, None]) -> None:
+    async def forward(index: int, source: AsyncGenerator[T, None]) -> None:
         try:
             async with aclosing(source):
                 async for item in source:
-                    await arrived.put((index, item))
-            await arrived.put((index, None))
+                    await queue.put((index, item))
+            await queue.put((index, None))
         except Exception as error:
-            await arrived.put((index, error))
+            await queue.put((index, error))
 
-    carriers = [asyncio.create_task(carry(index, source)) for index, source in enumerate(sources)]
-    running = len(carriers)
+    tasks = [asyncio.create_task(forward(index, source)) for index, source in enumerate(sources)]
+    n_running = len(tasks)
     try:
-        while running:
-            index, item = await arrived.get()
+        while n_running:
+            index, item = await queue.get()
             if isinstance(item, Exception):
                 raise item
             if item is None:
-                running -= 1
+                n_running -= 1
             else:
                 yield index, item
     finally:
-        for carrier in carriers:
-            carrier.cancel()
-        await asyncio.gather(*carriers, return_exceptions=True)
-
-
-async def gathered(source: AsyncIterator[T]) -> AsyncGenerator[list[T], None]:
-    """All that came while the last ones were being dealt with, together."""
-    came: list[T] = []
-    arrival = asyncio.Event()
-
-    async def carry() -> None:
-        try:
-            async for item in source:
-                came.append(item)
-                arrival.set()
-        finally:
-            arrival.set()
-
-    carrier = asyncio.create_task(carry())
-    try:
-        while came or not carrier.done():
-            await arrival.wait()
-            arrival.clear()
-            batch, came[:] = came[:], []
-            if batch:
-                yield batch
-        await carrier
-    finally:
-        carrier.cancel()
-        await asyncio.gather(carrier, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class CompletionWriter:
-    """One completion of a prompt."""
+    """Generates one completion of a prompt."""
 
     def __init__(self, model: Served, prompt: Prompt, parameters: CompletionParameters, seed: int) -> None:
-        self._model, self._prompt, self._parameters, self._seed = model, prompt, parameters, seed
-        self._marking = None if parameters.logprobs is None else LogprobTracker(model, prompt, parameters)
+        self._model, self._prompt, self._parameters = model, prompt, parameters
+        self._overrides = parameters.generation_overrides(seed)
+        self._tracker = None if parameters.logprobs is None else LogprobTracker(model, prompt, parameters)
         self.n_tokens = 0
         self.logprob = 0.0
 
     @property
     def mean_logprob(self) -> float:
-        """By which the best of several is found."""
+        """The criterion for the best of several completions."""
         return self.logprob / max(1, self.n_tokens)
 
-    async def bits(self) -> AsyncGenerator[TextDelta, None]:
-        """The prompt, where it is echoed, and what follows it; the last bit says why it ends."""
+    async def deltas(self) -> AsyncGenerator[TextDelta, None]:
+        """Yield the prompt if it is echoed, then the completion."""
         parameters, text = self._parameters, self._prompt.text if self._parameters.echo else ""
-        async with nullcontext() if self._marking is None else self._marking.room():
-            marks = [] if self._marking is None else await self._marking.of_prompt()
-            if text or marks or not parameters.max_tokens:
-                yield TextDelta(text, marks, None if parameters.max_tokens else "length")
-            if parameters.max_tokens and not parameters.by_tokens:
-                yield await self._at_once()
+        async with nullcontext() if self._tracker is None else self._tracker.slot():
+            logprobs = [] if self._tracker is None else await self._tracker.of_prompt()
+            if text or logprobs or not parameters.max_tokens:
+                yield TextDelta(text, logprobs, None if parameters.max_tokens else "length")
+            if parameters.max_tokens and not parameters.needs_tokens:
+                ((answer,),) = await self._model.worker.candidates([self._prompt.text], **self._overrides)
+                self.n_tokens, self.logprob = answer.n_tokens, answer.logprob
+                yield TextDelta(answer.text, (), _finish_reason(answer))
             elif parameters.max_tokens:
-                async with aclosing(self._written(len(text))) as bits:
-                    async for bit in bits:
-                        yield bit
+                async with aclosing(self._streamed(len(text))) as deltas:
+                    async for delta in deltas:
+                        yield delta
 
-    async def _at_once(self) -> TextDelta:
-        """The same text for half the effort."""
-        overrides = self._parameters.generation_overrides(self._seed)
-        ((answer,),) = await self._model.worker.candidates([self._prompt.text], **overrides)
-        self.n_tokens, self.logprob = answer.n_tokens, answer.logprob
-        return TextDelta(answer.text, (), finish_of(answer))
-
-    async def _written(self, offset: int) -> AsyncGenerator[TextDelta, None]:
-        shaping = TextShaper(self._parameters.stops, offset)
-        stream = self._model.worker.stream(self._prompt.text, **self._parameters.generation_overrides(self._seed))
-        async with aclosing(stream), aclosing(gathered(stream)) as batches:
-            async for tokens in batches:
-                for token, mark in zip(tokens, await self._marks(tokens), strict=True):
+    async def _streamed(self, offset: int) -> AsyncGenerator[TextDelta, None]:
+        builder = DeltaBuilder(self._parameters.stops, offset)
+        async with aclosing(self._model.worker.stream(self._prompt.text, **self._overrides)) as stream:
+            async for item in stream:
+                if isinstance(item, Answer):
+                    self.n_tokens, self.logprob = item.n_tokens, item.logprob  # including the end token
+                    yield builder.finish(item.text, _finish_reason(item))
+                    return
+                for token, logprob in zip(item, await self._logprobs(item), strict=True):
                     self.n_tokens += 1
                     self.logprob += token.logprob
-                    bit = shaping.more(token.text, mark)
-                    if bit.text or bit.finish:
-                        yield bit
-                    if bit.finish:
+                    delta = builder.add(token.text, logprob)
+                    if delta.text or delta.finish_reason:
+                        yield delta
+                    if delta.finish_reason:
                         return
-        assert stream.answer is not None  # it has come to its end
-        self.n_tokens, self.logprob = stream.answer.n_tokens, stream.answer.logprob  # with the end
-        yield shaping.rest(stream.answer.text, finish_of(stream.answer))
 
-    async def _marks(self, tokens: Sequence[StreamedToken]) -> Sequence[TokenLogprob | None]:
-        if self._marking is None:
+    async def _logprobs(self, tokens: Sequence[StreamedToken]) -> Sequence[TokenLogprob | None]:
+        if self._tracker is None:
             return [None] * len(tokens)
-        written = [token for token in tokens if token.id >= 0]  # at the end there may be text that no token wrote
-        return [*await self._marking.of(written), *[None] * (len(tokens) - len(written))]
+        generated = [token for token in tokens if token.id >= 0]  # the last text may belong to no token
+        return [*await self._tracker.of(generated), *[None] * (len(tokens) - len(generated))]
 
 
-def finish_of(answer: Answer) -> Finish:
-    """An answer that did not come to its end had no more room."""
+def _finish_reason(answer: Answer) -> FinishReason:
     return "stop" if answer.finished else "length"
 
 
 class Completions:
-    """All that one request asks for."""
+    """Generates all completions of one request and formats the response."""
 
     def __init__(self, model: Served, parameters: CompletionParameters, state: ServerState) -> None:
         self._model, self._parameters, self._metrics = model, parameters, state.metrics
-        self._writings = [CompletionWriter(model, prompt, parameters, seed) for prompt, seed in parameters.draws()]
+        self._writers = [CompletionWriter(model, prompt, parameters, seed) for prompt, seed in parameters.draws()]
         identity = f"{model.name} {model.created} {state.settings.precision}"
-        self._shell = Completion(
+        self._template = Completion(
             id=f"cmpl-{uuid.uuid4().hex}",
             created=int(time.time()),
             model=model.name,
@@ -250,64 +214,62 @@ class Completions:
         )
 
     async def response(self) -> Completion:
-        """Everything at once; of more than were asked for, the most likely a token."""
-        deltas: list[list[TextDelta]] = [[] for _ in self._writings]
-        async with aclosing(self._bits()) as bits:
-            async for index, bit in bits:
-                deltas[index].append(bit)
+        """Return all choices at once: for each prompt, those with the highest mean logprob."""
+        deltas: list[list[TextDelta]] = [[] for _ in self._writers]
+        async with aclosing(self._deltas()) as merged:
+            async for index, delta in merged:
+                deltas[index].append(delta)
         choices = [self._choice(index, deltas[place]) for index, place in enumerate(self._best())]
-        return self._shell.model_copy(update={"choices": choices, "usage": self.usage})
+        return self._template.model_copy(update={"choices": choices, "usage": self.usage})
 
     async def events(self) -> AsyncGenerator[Completion, None]:
-        """TextDelta by bit, those of several choices mixed."""
-        async with aclosing(self._bits()) as bits:
-            async for index, bit in bits:
-                yield self._shell.model_copy(update={"choices": [self._choice(index, [bit])]})
+        """Yield an event for each delta, those of several choices interleaved."""
+        async with aclosing(self._deltas()) as merged:
+            async for index, delta in merged:
+                yield self._template.model_copy(update={"choices": [self._choice(index, [delta])]})
 
-    def last(self) -> Completion:
-        """The event that only tells the usage."""
-        return self._shell.model_copy(update={"usage": self.usage})
+    def usage_event(self) -> Completion:
+        """Return the last event, which has the usage and no choice."""
+        return self._template.model_copy(update={"usage": self.usage})
 
     @property
     def usage(self) -> Usage:
-        """So far. A prompt counts once, however many completions it has."""
-        read = sum(len(prompt.ids) for prompt in self._parameters.prompts)
-        written = sum(writing.n_tokens for writing in self._writings)
-        return Usage(prompt_tokens=read, completion_tokens=written, total_tokens=read + written)
+        """The tokens so far. A prompt counts once, however many completions it has."""
+        n_prompt = sum(len(prompt.ids) for prompt in self._parameters.prompts)
+        n_completion = sum(writer.n_tokens for writer in self._writers)
+        return Usage(prompt_tokens=n_prompt, completion_tokens=n_completion, total_tokens=n_prompt + n_completion)
 
-    async def _bits(self) -> AsyncGenerator[tuple[int, TextDelta], None]:
-        async with aclosing(merged([writing.bits() for writing in self._writings])) as bits:
-            async for item in bits:
+    async def _deltas(self) -> AsyncGenerator[tuple[int, TextDelta], None]:
+        async with aclosing(merge([writer.deltas() for writer in self._writers])) as merged:
+            async for item in merged:
                 yield item
-        self._metrics.answered(self._model.name, items=len(self._writings), tokens=self.usage.completion_tokens)
+        self._metrics.answered(self._model.name, items=len(self._writers), tokens=self.usage.completion_tokens)
 
     def _best(self) -> list[int]:
-        """Of each prompt's completions, the places of the n to give."""
-        n, drawn = self._parameters.n, self._parameters.best_of
-        groups: list[Sequence[int]] = [range(first, first + drawn) for first in range(0, len(self._writings), drawn)]
-        if drawn > n:
-            mean = [writing.mean_logprob for writing in self._writings]
+        """Return the indices of the n best completions of each prompt."""
+        n, best_of = self._parameters.n, self._parameters.best_of
+        groups: list[Sequence[int]] = [range(first, first + best_of) for first in range(0, len(self._writers), best_of)]
+        if best_of > n:
+            mean = [writer.mean_logprob for writer in self._writers]
             groups = [sorted(group, key=lambda place: -mean[place])[:n] for group in groups]
         return [place for group in groups for place in group]
 
-    def _choice(self, index: int, bits: Sequence[TextDelta]) -> CompletionChoice:
-        marks, logprobs = [mark for bit in bits for mark in bit.marks], None
+    def _choice(self, index: int, deltas: Sequence[TextDelta]) -> CompletionChoice:
+        logprobs = None
         if self._parameters.logprobs is not None:
+            tokens = [entry for delta in deltas for entry in delta.logprobs]
             logprobs = Logprobs(
-                tokens=[mark.token for mark in marks],
-                token_logprobs=[mark.logprob for mark in marks],
-                top_logprobs=[mark.top for mark in marks] if self._parameters.logprobs else None,
-                text_offset=[mark.offset for mark in marks],
+                tokens=[entry.token for entry in tokens],
+                token_logprobs=[entry.logprob for entry in tokens],
+                top_logprobs=[entry.top for entry in tokens] if self._parameters.logprobs else None,
+                text_offset=[entry.offset for entry in tokens],
             )
-        text = "".join(bit.text for bit in bits)
-        return CompletionChoice(index=index, text=text, logprobs=logprobs, finish_reason=bits[-1].finish)
-
-
-INTERNAL = APIError(500, "internal error")
+        text = "".join(delta.text for delta in deltas)
+        return CompletionChoice(index=index, text=text, logprobs=logprobs, finish_reason=deltas[-1].finish_reason)
 
 
 class Events(StreamingResponse):
-    """The first event, which is there, and the rest. It lets go of the model as soon as its client leaves."""
+    """Server-sent events, the first of which is there already. Generation stops when the client disconnects."""
 
     media_type = "text/event-stream"
 
@@ -326,7 +288,7 @@ class Events(StreamingResponse):
 
 
 async def events(request: Request, completions: Completions, *, usage: bool) -> Events:
-    """The response; what is refused before the first event is refused by its status."""
+    """Return the streaming response. An error before the first event is raised, so that it sets the status."""
     lines = _lines(request.url.path, completions, usage=usage)
     try:
         return Events(await cancel_on_disconnect(request, anext(lines)), lines)
@@ -336,27 +298,27 @@ async def events(request: Request, completions: Completions, *, usage: bool) -> 
 
 
 async def _lines(path: str, completions: Completions, *, usage: bool) -> AsyncGenerator[bytes, None]:
-    begun = False
+    started = False
     try:
-        async with aclosing(completions.events()) as item:
-            async for event in item:
+        async with aclosing(completions.events()) as completed:
+            async for event in completed:
                 yield _line(event, usage=usage)
-                begun = True
+                started = True
     except Exception as error:
-        if not begun:
+        if not started:
             raise
         refusal = as_api_error(error)
-        yield _data(bytes(error_response(path, refusal or INTERNAL).body))
+        yield _data(bytes(error_response(path, refusal or APIError(500, "internal error")).body))
         if refusal is None:
             raise
         return
     if usage:
-        yield _line(completions.last(), usage=True)
+        yield _line(completions.usage_event(), usage=True)
     yield _data(b"[DONE]")
 
 
 def _line(event: Completion, *, usage: bool) -> bytes:
-    """Where the usage is asked for, every event has the field, and all but the last have null."""
+    """Format an event. With `usage`, every event has that field, which is null in all but the last."""
     return _data(bytes(Json(event.model_dump(exclude=None if usage else {"usage"})).body))
 
 

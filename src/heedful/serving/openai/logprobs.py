@@ -1,6 +1,6 @@
-"""The tokens of a completion by name, with what the model gave to each and to others in its place.
+"""The log-probabilities of a completion's tokens, and of the most likely other tokens in their places.
 
-To see what else it might have said, the model reads a text once more.
+For the other tokens and for an echoed prompt, the model runs over the text once more.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ from ..models import Served
 from ..worker import ModelWorker, StreamedToken
 from .parameters import CompletionParameters, Prompt
 
-AT_ONCE = 128  # tokens: of each the whole vocabulary is weighed
-IMPOSSIBLE = -9999.0  # as OpenAI writes it: JSON has no infinity
+CHUNK = 128  # tokens in one forward pass, each with logits over the whole vocabulary
+IMPOSSIBLE = -9999.0  # OpenAI's value for -inf, which JSON does not have
 
 
 @dataclass(frozen=True)
 class TokenLogprob:
-    """A token as it reads, and where in the choice's text it begins. The first of all has no probability."""
+    """A token's text and its offset in the choice's text. The first token of an echoed prompt has no logprob."""
 
     token: str
     logprob: float | None
@@ -35,130 +35,132 @@ class TokenLogprob:
 
 
 class TokenScores(NamedTuple):
-    """What a model gave to the token that came, and to the most likely ones."""
+    """The logprob of a token, and the most likely tokens in its place with theirs."""
 
     logprob: float
     top: list[tuple[int, float]]
 
 
 class Replay:
-    """Reads along, a few tokens at a time. Beyond the context it goes on from the last half, as writing does."""
+    """Scores given tokens, some at a time. Past the context it continues from the second half, as generation does."""
 
-    def __init__(self, continuer: CausalLanguageModel, first: int, top: int) -> None:
-        self._module, self._limit = continuer.module, continuer.settings.context
+    def __init__(self, model: CausalLanguageModel, first: int, top: int) -> None:
+        self._module, self._limit = model.module, model.settings.context
         self._device = next(self._module.parameters()).device
         self._top = top
-        self._read: list[int] = []
-        self._unread = first  # a token is read when the next one comes: after the last there may be no room
+        self._processed: list[int] = []
+        self._next = first  # processed with the token after it: behind the last token the context may be full
         self._cache = self._module.new_cache()
 
     @torch.inference_mode()
-    def follow(self, tokens: Sequence[int]) -> list[TokenScores]:
-        """What was given to each of the tokens that come next."""
+    def score(self, tokens: Sequence[int]) -> list[TokenScores]:
+        """Return the scores of the tokens that come next."""
         if not tokens:
             return []
-        reading, self._unread = [self._unread, *tokens[:-1]], tokens[-1]
-        places: list[TokenScores] = []
-        while reading:
-            room = self._room()
-            logprobs = self._forward(reading[:room]).log_softmax(dim=-1).clamp(min=IMPOSSIBLE)
-            came = tokens[len(places) : len(places) + len(logprobs)]
-            token_logprobs = logprobs.gather(1, torch.tensor(came, device=self._device)[:, None])[:, 0].tolist()
+        inputs, self._next = [self._next, *tokens[:-1]], tokens[-1]
+        scores: list[TokenScores] = []
+        while inputs:
+            size = self._chunk_size()
+            logprobs = self._forward(inputs[:size]).log_softmax(dim=-1).clamp(min=IMPOSSIBLE)
+            targets = tokens[len(scores) : len(scores) + len(logprobs)]
+            token_logprobs = logprobs.gather(1, torch.tensor(targets, device=self._device)[:, None])[:, 0].tolist()
             best = logprobs.topk(min(self._top, logprobs.shape[-1]))
             for logprob, ids, values in zip(token_logprobs, best.indices.tolist(), best.values.tolist(), strict=True):
-                places.append(TokenScores(logprob, list(zip(ids, values, strict=True))))
-            del reading[:room]
-        return places
+                scores.append(TokenScores(logprob, list(zip(ids, values, strict=True))))
+            del inputs[:size]
+        return scores
 
-    def _room(self) -> int:
-        """How many tokens can be read now; where the context is full, it is begun anew."""
+    def _chunk_size(self) -> int:
+        """Return how many tokens fit into the next forward pass, after starting over if the context is full."""
         if self._limit is None:
-            return AT_ONCE
+            return CHUNK
         if self._cache.length == self._limit:
             self._cache = self._module.new_cache()
-            again = max(1, self._limit // 2) - 1  # the next to be read belongs to the half
-            if again:
-                past, self._read = self._read[-again:], self._read[:-again]
+            n_kept = max(1, self._limit // 2) - 1  # the next token is the last of the half
+            if n_kept:
+                past, self._processed = self._processed[-n_kept:], self._processed[:-n_kept]
                 self._forward(past)
-        return min(AT_ONCE, self._limit - self._cache.length)
+        return min(CHUNK, self._limit - self._cache.length)
 
     def _forward(self, tokens: Sequence[int]) -> Tensor:
-        self._read += tokens
+        self._processed += tokens
         logits: Tensor = self._module(torch.tensor([tokens], device=self._device), cache=self._cache)
         return logits[0].float()
 
 
-BROKEN = "\ufffd"  # what a part of a character decodes to
-REPLAYS = 8  # of one model at once: each remembers all that it has read
+REPLACEMENT = "\ufffd"  # the text of a part of a character
+MAX_REPLAYS = 8  # of one model at once: each holds a key-value cache
 
 _replays: WeakKeyDictionary[ModelWorker, asyncio.Semaphore] = WeakKeyDictionary()
 
 
 class LogprobTracker:
-    """For one completion, from its prompt on. The text is read once more only where that is needed."""
+    """Finds the logprobs of one completion and its prompt. The model runs again only where that is needed."""
 
     def __init__(self, model: Served, prompt: Prompt, parameters: CompletionParameters) -> None:
         self._model, self._prompt, self._parameters = model, prompt, parameters
         self._tokenizer = model.predictor.tokenizer
-        self._replays = parameters.echo or bool(parameters.logprobs)
+        self._needs_replay = parameters.echo or bool(parameters.logprobs)
         self._last = prompt.ids[-1]
 
-    def room(self) -> AbstractAsyncContextManager[None]:
-        """Be within it from beginning to end: it waits while too many others are."""
-        return _replays.setdefault(self._model.worker, asyncio.Semaphore(REPLAYS)) if self._replays else nullcontext()
+    def slot(self) -> AbstractAsyncContextManager[None]:
+        """Return a context for the whole completion. Entering it waits while too many replays run."""
+        if not self._needs_replay:
+            return nullcontext()
+        return _replays.setdefault(self._model.worker, asyncio.Semaphore(MAX_REPLAYS))
 
     async def of_prompt(self) -> list[TokenLogprob]:
-        """Its tokens, where they are echoed; others' answers go on while it is read."""
+        """Run the model over the prompt, if needed, in chunks between other requests; return the echoed tokens."""
         ids = self._prompt.ids
-        if not self._replays:
+        if not self._needs_replay:
             return []
         self._replay = Replay(self._model.predictor, ids[0], self._parameters.logprobs or 0)
-        places: list[TokenScores] = []
-        for begin in range(1, len(ids), AT_ONCE):
-            part = ids[begin : begin + AT_ONCE]
-            places += await self._model.worker.call(partial(self._replay.follow, part))
-        return await asyncio.to_thread(self._named, places) if self._parameters.echo else []
+        scores: list[TokenScores] = []
+        for begin in range(1, len(ids), CHUNK):
+            chunk = ids[begin : begin + CHUNK]
+            scores += await self._model.worker.call(partial(self._replay.score, chunk))
+        return await asyncio.to_thread(self._prompt_logprobs, scores) if self._parameters.echo else []
 
     async def of(self, tokens: Sequence[StreamedToken]) -> list[TokenLogprob]:
-        """Those that have just been written; where they stand is known to whoever shapes the text."""
-        *before, self._last = self._last, *(token.id for token in tokens)
+        """Return the logprobs of the tokens generated last, without offsets."""
+        *previous, self._last = self._last, *(token.id for token in tokens)
         if self._parameters.logprobs:
-            return await self._model.worker.call(partial(self._replayed, before, tokens))
-        pairs = zip(before, tokens, strict=True)
-        return [TokenLogprob(self._name(last, token.id), token.logprob) for last, token in pairs]
+            return await self._model.worker.call(partial(self._replayed, previous, tokens))
+        pairs = zip(previous, tokens, strict=True)
+        return [TokenLogprob(self._text(last, token.id), token.logprob) for last, token in pairs]
 
-    def _replayed(self, before: Sequence[int], tokens: Sequence[StreamedToken]) -> list[TokenLogprob]:
-        seen = self._replay.follow([token.id for token in tokens])
+    def _replayed(self, previous: Sequence[int], tokens: Sequence[StreamedToken]) -> list[TokenLogprob]:
+        scores = self._replay.score([token.id for token in tokens])
         return [
-            self._mark(last, token.id, TokenScores(token.logprob, place.top))
-            for last, token, place in zip(before, tokens, seen, strict=True)
+            self._token_logprob(last, token.id, TokenScores(token.logprob, score.top))
+            for last, token, score in zip(previous, tokens, scores, strict=True)
         ]
 
-    def _named(self, places: Sequence[TokenScores]) -> list[TokenLogprob]:
-        """Where the tokeniser changes a text on reading it, the tokens' places are those in what it read."""
+    def _prompt_logprobs(self, scores: Sequence[TokenScores]) -> list[TokenLogprob]:
+        """Return the prompt's tokens. If the tokenizer normalizes the text, offsets refer to the normalized text."""
         ids, offsets = self._prompt.ids, self._offsets()
-        first = TokenLogprob(self._name(None, ids[0]), None, offset=next(offsets))
-        rest = zip(pairwise(ids), places, offsets, strict=True)
-        return [first, *(self._mark(before, came, place, offset) for (before, came), place, offset in rest)]
+        first = TokenLogprob(self._text(None, ids[0]), None, offset=next(offsets))
+        rest = zip(pairwise(ids), scores, offsets, strict=True)
+        return [first, *(self._token_logprob(last, token, score, offset) for (last, token), score, offset in rest)]
 
     def _offsets(self) -> Iterator[int]:
-        """Where each token of the prompt begins; one inside a character, where that does."""
-        detokenizer, place = self._model.predictor.detokenizer([]), 0
+        """Yield where each token of the prompt begins; for a token inside a character, where the character does."""
+        detokenizer, offset = self._model.predictor.detokenizer([]), 0
         for token in self._prompt.ids:
-            yield min(place, len(self._prompt.text))
-            place += len(detokenizer.add(token))
+            yield min(offset, len(self._prompt.text))
+            offset += len(detokenizer.add(token))
 
-    def _mark(self, before: int, came: int, place: TokenScores, offset: int = 0) -> TokenLogprob:
-        """With the most likely tokens, if any were asked for, and the one that came, whatever it was."""
-        name = self._name(before, came)
+    def _token_logprob(self, previous: int, token: int, score: TokenScores, offset: int = 0) -> TokenLogprob:
+        """Return a token with its logprob, and the most likely tokens and itself as `top` if these were asked for."""
+        text = self._text(previous, token)
         if not self._parameters.logprobs:
-            return TokenLogprob(name, place.logprob, None, offset)
+            return TokenLogprob(text, score.logprob, None, offset)
         top: dict[str, float] = {}
-        for index, logprob in place.top:
-            top.setdefault(self._name(before, index), logprob)  # of two with one name the likelier
-        return TokenLogprob(name, place.logprob, {**top, name: place.logprob}, offset)
+        for other, logprob in score.top:
+            top.setdefault(self._text(previous, other), logprob)  # the likelier of two with the same text
+        return TokenLogprob(text, score.logprob, {**top, text: score.logprob}, offset)
 
-    def _name(self, before: int | None, index: int) -> str:
-        """As it reads behind another; a part of a character as the tokeniser calls it."""
-        text: str = self._tokenizer.piece([] if before is None else [before], index)
-        return self._tokenizer.token_of(index) if BROKEN in text else text
+    def _text(self, previous: int | None, token: int) -> str:
+        """Return a token's text after another token; for a part of a character, the tokenizer's name of it."""
+        text: str = self._tokenizer.piece([] if previous is None else [previous], token)
+        return self._tokenizer.token_of(token) if REPLACEMENT in text else text

@@ -1,4 +1,4 @@
-"""From a request to what each completion needs; what cannot be done is refused by the name of its field."""
+"""Checks a completion request and turns it into generation parameters. An error names the field."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ..errors import APIError
 from ..settings import Settings
 from .schemas import CompletionRequest
 
-COLD = 1e-5  # below this temperature only the most likely token is left
-PLAIN: dict[str, Any] = {  # nothing of a model's own taste: what a client does not ask for is off
+GREEDY_TEMPERATURE = 1e-5  # below this temperature the most likely token is always chosen
+NEUTRAL: dict[str, Any] = {  # instead of the model's own settings: what a client does not ask for is off
     "beam": 1,
     "n_best": 1,
     "min_new_tokens": 0,
@@ -30,7 +30,7 @@ PLAIN: dict[str, Any] = {  # nothing of a model's own taste: what a client does 
 
 @dataclass(frozen=True)
 class Prompt:
-    """A text, and the ids that the model reads of it."""
+    """A text and its token ids."""
 
     text: str
     ids: list[int]
@@ -38,9 +38,9 @@ class Prompt:
 
 @dataclass(frozen=True)
 class CompletionParameters:
-    """What holds for every completion of a request, its nulls and defaults made plain.
+    """The parameters of all completions of a request, with defaults filled in.
 
-    `by_tokens` are those whose tokens somebody looks at: a stream, a stop, logprobs.
+    `needs_tokens` says that the answer must come token by token: for a stream, stop sequences or logprobs.
     """
 
     prompts: list[Prompt]
@@ -51,34 +51,34 @@ class CompletionParameters:
     logprobs: int | None
     echo: bool
     seed: int
-    by_tokens: bool
+    needs_tokens: bool
     _search: Mapping[str, Any]
 
     @classmethod
     async def of(
         cls, request: CompletionRequest, model: CausalLanguageModel, settings: Settings
     ) -> CompletionParameters:
-        """Of a request that the model can answer within the limits."""
+        """Check a request against the model and the server's limits; raise APIError if it cannot be answered."""
         _check_supported(request)
         n = request.n or 1
         best_of = n if request.best_of is None else request.best_of
-        texts = listed("" if request.prompt is None else request.prompt, settings, "prompt")
+        texts = as_texts("" if request.prompt is None else request.prompt, settings, "prompt")
         prompts = await asyncio.to_thread(lambda: [_prompt(text, index, model) for index, text in enumerate(texts)])
         max_tokens = 16 if request.max_tokens is None else request.max_tokens
         if best_of < n:
             raise APIError(400, f"best_of is {best_of}, which is less than n, {n}", param="best_of")
         if request.stream and best_of > n:
-            raise APIError(400, "what is best is known only at the end: leave out best_of, or stream", param="best_of")
+            raise APIError(400, "a stream cannot choose the best of several: leave out best_of", param="best_of")
         for param, value, most in (
             ("n", n, settings.max_n),
             ("best_of", best_of, settings.max_n),
             ("max_tokens", max_tokens, settings.max_new_tokens),
         ):
             if value > most:
-                raise APIError(400, f"{param} is {value}, but may be {most} at most", param=param)
+                raise APIError(400, f"{param} is {value}, but must be at most {most}", param=param)
         if (total := len(prompts) * best_of) > settings.max_items:
-            many = f"{len(prompts)} prompts with {best_of} completions each are {total}"
-            raise APIError(400, f"{many}; {settings.max_items} at most are written at once", param="n")
+            reason = f"{len(prompts)} prompts with {best_of} completions each are {total} completions"
+            raise APIError(400, f"{reason}; at most {settings.max_items} are allowed", param="n")
         return cls(
             prompts,
             n,
@@ -93,21 +93,20 @@ class CompletionParameters:
         )
 
     def draws(self) -> list[tuple[Prompt, int]]:
-        """Each prompt `best_of` times, with a seed for each. The same prompt twice is drawn twice."""
-        seen = Counter[str]()
-        drawn = []
+        """Return each prompt `best_of` times, each time with another seed, also if the same prompt is given twice."""
+        counts = Counter[str]()
+        draws = []
         for prompt in self.prompts:
             for _ in range(self.best_of):
-                drawn.append((prompt, self._seed(seen[prompt.text])))
-                seen[prompt.text] += 1
-        return drawn
+                draws.append((prompt, self._seed(counts[prompt.text])))
+                counts[prompt.text] += 1
+        return draws
 
     def generation_overrides(self, seed: int) -> dict[str, Any]:
-        """Those of generation."""
-        return {**PLAIN, **self._search, "max_new_tokens": self.max_tokens, "seed": seed}
+        return {**NEUTRAL, **self._search, "max_new_tokens": self.max_tokens, "seed": seed}
 
     def _seed(self, nth: int) -> int:
-        """Far from that of any other: neighbours of a seed are seeds that clients use."""
+        """Return the seed of the nth completion of a prompt: hashed, since clients use neighboring seeds themselves."""
         digest = hashlib.sha256(f"{self.seed} {nth}".encode()).digest()
         return int.from_bytes(digest[:6]) if nth else self.seed
 
@@ -119,9 +118,9 @@ def _check_supported(request: CompletionRequest) -> None:
     if request.logit_bias:
         raise _unsupported("logit_bias", "leave it out")
     if request.suffix:
-        raise _unsupported("suffix", "a model here reads from the left alone; leave it out")
+        raise _unsupported("suffix", "these models only continue text; leave it out")
     if request.stream_options is not None and not request.stream:
-        raise APIError(400, "stream_options are for stream: true", param="stream_options")
+        raise APIError(400, "stream_options need stream: true", param="stream_options")
 
 
 def _unsupported(param: str, hint: str) -> APIError:
@@ -131,7 +130,7 @@ def _unsupported(param: str, hint: str) -> APIError:
 def _search(request: CompletionRequest) -> dict[str, Any]:
     temperature = 1.0 if request.temperature is None else float(request.temperature)
     top_p = 1.0 if request.top_p is None else float(request.top_p)
-    if temperature < COLD or top_p == 0:
+    if temperature < GREEDY_TEMPERATURE or top_p == 0:
         return {"sample": False, "temperature": 1.0, "top_p": None}
     return {"sample": True, "temperature": temperature, "top_p": None if top_p == 1 else top_p}
 
@@ -143,18 +142,18 @@ def _prompt(value: str | list[int], index: int, model: CausalLanguageModel) -> P
     except DataError as error:
         raise APIError(400, f"prompt {index + 1}: {error}", param="prompt") from None
     if value not in (text, ids):
-        why = "these token ids are not how this model writes their text; send the text itself"
-        raise APIError(400, f"prompt {index + 1}: {why}", param="prompt")
+        reason = "this model's tokenizer splits the text of these token ids in another way; send the text itself"
+        raise APIError(400, f"prompt {index + 1}: {reason}", param="prompt")
     return Prompt(text, ids)
 
 
-def listed(value: str | list[Any], settings: Settings, param: str) -> list[str | list[int]]:
-    """One text or several, each in characters or in ids, within the limits."""
+def as_texts(value: str | list[Any], settings: Settings, param: str) -> list[str | list[int]]:
+    """Return one or several texts, each a string or token ids, as a list; raise APIError beyond the limits."""
     texts = [value] if isinstance(value, str) or isinstance(value[0], int) else value
     if len(texts) > settings.max_items:
-        raise APIError(400, f"{param} has {len(texts)} texts; {settings.max_items} at most are taken", param=param)
+        raise APIError(400, f"{param} has {len(texts)} texts; at most {settings.max_items} are allowed", param=param)
     longest = max(map(len, texts))
     if longest > settings.max_characters:
-        much = f"a text of {longest:,} characters or tokens"
-        raise APIError(400, f"{param} has {much}; {settings.max_characters:,} at most are read", param=param)
+        size = f"a text of {longest:,} characters or tokens"
+        raise APIError(400, f"{param} has {size}; at most {settings.max_characters:,} are allowed", param=param)
     return texts

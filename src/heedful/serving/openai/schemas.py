@@ -1,4 +1,4 @@
-"""What OpenAI's clients send and read. A field that is not listed here is refused by its name."""
+"""The requests and responses of OpenAI's API. A field that is not listed here is refused by its name."""
 
 from typing import Annotated, Any, Literal
 
@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 
 
 def _with_message(kind: str, message: str) -> WrapValidator:
-    """One sentence for what may be of several types: pydantic would complain once for each."""
+    """Replace pydantic's errors for a union, one for each type, by a single message."""
 
     def validated(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         try:
@@ -28,7 +28,7 @@ def _with_message(kind: str, message: str) -> WrapValidator:
 
 
 def _as_integer(value: Any) -> Any:
-    """JSON has one kind of number, and 16.0 is as whole as 16."""
+    """Convert 16.0 to 16: JSON has one type of number."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -49,39 +49,41 @@ Stops = Annotated[
 
 
 class OpenAIRequest(BaseModel):
-    """Types are taken at their word: "5" is no number, and true is not 1."""
+    """The base of requests. Types are strict: neither "5" nor true is a number."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
-    api_key: str | None = None  # the middleware has read it
+    api_key: str | None = None  # checked by the admission middleware
 
     model: str
-    user: str | None = Field(None, description="Accepted, and neither used nor kept.")
+    user: str | None = Field(None, description="Accepted and ignored.")
 
 
 class StreamOptions(BaseModel):
-    """What a stream says beside the text."""
+    """What a stream contains besides the text."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    include_usage: bool | None = Field(None, description="One more event before the end, with the whole usage.")
+    include_usage: bool | None = Field(None, description="Send one more event at the end, with the usage.")
     include_obfuscation: Literal[False] | None = Field(None, description="Events are never padded.")
 
 
 class CompletionRequest(OpenAIRequest):
-    """A text to continue."""
+    """A request to continue one or several texts."""
 
-    prompt: Texts | None = Field(None, description="null is the beginning of a document.")
-    max_tokens: Whole | None = Field(16, ge=0, description="The most to write, an end among them.")
-    temperature: float | None = Field(1, ge=0, le=2, description="0 always takes the most likely token.")
+    prompt: Texts | None = Field(None, description="null starts a new document.")
+    max_tokens: Whole | None = Field(16, ge=0, description="The most tokens to generate, including the end token.")
+    temperature: float | None = Field(1, ge=0, le=2, description="0 always chooses the most likely token.")
     top_p: float | None = Field(1, ge=0, le=1)
     n: Whole | None = Field(1, ge=1, description="Completions of each prompt.")
-    best_of: Whole | None = Field(None, ge=1, description="Write so many and give the n most likely a token.")
-    seed: Whole | None = Field(None, ge=-(2**63), lt=2**63, description="The same seed, the same text.")
-    stop: Stops | None = Field(None, description="Where to stop; it is not shown.")
-    logprobs: Whole | None = Field(None, ge=0, le=5, description="Also the so many most likely tokens of each place.")
-    echo: bool | None = Field(False, description="The prompt comes first.")
-    stream: bool | None = Field(False, description="Server-sent events, each as soon as its text is certain.")
+    best_of: Whole | None = Field(
+        None, ge=1, description="Generate this many and return the n with the highest log-probability per token."
+    )
+    seed: Whole | None = Field(None, ge=-(2**63), lt=2**63, description="The same seed gives the same text.")
+    stop: Stops | None = Field(None, description="Stop sequences, which are not part of the text.")
+    logprobs: Whole | None = Field(None, ge=0, le=5, description="Include this many most likely tokens per position.")
+    echo: bool | None = Field(False, description="Begin the text with the prompt.")
+    stream: bool | None = Field(False, description="Send server-sent events, each as soon as its text is final.")
     stream_options: StreamOptions | None = Field(None, description="Only with stream.")
     logit_bias: dict[str, Annotated[float, Field(ge=-100, le=100)]] | None = None
     presence_penalty: float | None = Field(0, ge=-2, le=2, description="Only 0 is supported.")
@@ -90,17 +92,17 @@ class CompletionRequest(OpenAIRequest):
 
 
 class EmbeddingRequest(OpenAIRequest):
-    """Texts to turn into vectors."""
+    """A request to turn texts into vectors."""
 
     input: Texts
     encoding_format: Literal["float", "base64"] | None = Field(
-        "float", description="base64 is of little-endian float32, and shorter."
+        "float", description="base64 encodes little-endian float32, which is shorter."
     )
-    dimensions: Whole | None = Field(None, ge=1, description="Only the model's own are supported.")
+    dimensions: Whole | None = Field(None, ge=1, description="Only the size of the model's vectors is supported.")
 
 
 class ModelCard(BaseModel):
-    """One that can be asked; `task` is what it was made for."""
+    """A model that is served; `task` is what it was trained for."""
 
     id: str
     object: Literal["model"] = "model"
@@ -110,16 +112,16 @@ class ModelCard(BaseModel):
 
 
 class ModelList(BaseModel):
-    """All of them."""
+    """The list of all models of a server."""
 
     object: Literal["list"] = "list"
     data: list[ModelCard]
 
 
 class Logprobs(BaseModel):
-    """One entry for each token of the text. The first token of an echoed prompt has no probability.
+    """One entry for each token of the text. The first token of an echoed prompt has no logprob.
 
-    A token that is a part of a character goes by its name; `text_offset` counts characters of the choice's text.
+    A token that is a part of a character has the tokenizer's name; `text_offset` counts characters of the text.
     """
 
     tokens: list[str]
@@ -129,7 +131,7 @@ class Logprobs(BaseModel):
 
 
 class CompletionChoice(BaseModel):
-    """One completion, or the next bit of it; `finish_reason` comes with its last."""
+    """One completion or the next part of it; `finish_reason` comes with the last part."""
 
     index: int
     text: str
@@ -138,7 +140,7 @@ class CompletionChoice(BaseModel):
 
 
 class Usage(BaseModel):
-    """Tokens read and written. A completion's count has all that the model wrote: an end, or a stop, too."""
+    """Numbers of tokens. A completion's number includes the end token or the tokens of a stop sequence."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -146,7 +148,7 @@ class Usage(BaseModel):
 
 
 class Completion(BaseModel):
-    """The answer to a request for completions, or one event of it."""
+    """The response to a completion request, or one event of it."""
 
     model_config = ConfigDict(protected_namespaces=())
 
@@ -168,14 +170,14 @@ class Embedding(BaseModel):
 
 
 class EmbeddingUsage(BaseModel):
-    """Tokens read."""
+    """The number of tokens in all inputs."""
 
     prompt_tokens: int
     total_tokens: int
 
 
 class EmbeddingList(BaseModel):
-    """In the order of the inputs."""
+    """The vectors, in the order of the inputs."""
 
     object: Literal["list"] = "list"
     data: list[Embedding]

@@ -1,5 +1,1 @@
-"""The web page at `/`, where people can try and inspect the served models."""
-
-from .routes import router
-
-__all__ = ["router"]
+"""The page at `/`, where people can try the served models and look inside them."""

@@ -1,6 +1,6 @@
-"""Descriptions of the served models for the web page, with examples to try.
+"""Describes the served models for the page, with example inputs.
 
-The examples are texts that a model can read, in a language it seems to know.
+The examples are texts that a model's tokenizer can encode, so that they are in a language it knows.
 """
 
 import json
@@ -19,35 +19,8 @@ from ..settings import Settings
 EXAMPLES: dict[str, Any] = json.loads(Path(__file__).with_name("examples.json").read_text(encoding="utf-8"))
 
 
-def examples_for(predictor: Any) -> list[list[str]]:
-    """Return examples, each a list of one, two, or several texts. Empty for models that do not read text."""
-    settings = predictor.settings
-    sentences: dict[str, list[str]] = EXAMPLES["sentences"]
-    match predictor.task:
-        case "translation":
-            return [[text] for text in sentences.get(settings.source.partition("-")[0], ())]
-        case "text-to-text":
-            examples = sentences["en"] + sentences["ko"]
-        case "language_model":
-            examples = EXAMPLES["beginnings"]
-        case "classification":
-            examples = EXAMPLES["pairs" if settings.texts == 2 else "opinions"]
-        case "question-answering":
-            examples = EXAMPLES["questions"]
-        case "tagging":
-            examples = EXAMPLES["entities"]
-        case "masked":
-            examples = [text.format(settings.mask) for text in EXAMPLES["gaps"]]
-        case "embedding":
-            examples = EXAMPLES["meanings"]
-        case _:
-            return []
-    each = [[texts] if isinstance(texts, str) else texts for texts in examples]
-    return [texts for texts in each if all(_is_covered(predictor.tokenizer, text) for text in texts)]
-
-
-def _is_covered(tokenizer: Any, text: str) -> bool:
-    """Return whether a tokenizer covers a text: decoding restores it, and it is not split into bytes."""
+def _is_in_vocabulary(tokenizer: Any, text: str) -> bool:
+    """Return whether a tokenizer keeps all letters of a text and does not split it into bytes."""
     try:
         ids = encode(tokenizer, text)
     except DataError:
@@ -59,11 +32,11 @@ def _letters(text: str) -> set[str]:
     return {letter for letter in unicodedata.normalize("NFC", text).casefold() if letter.isalpha()}
 
 
-DEFAULT_TEMPERATURE = 0.8  # for a model that searches unless told otherwise
+DEFAULT_TEMPERATURE = 0.8  # for a model that does not sample by default
 
 
-class ImageInput(BaseModel):
-    """The images a model reads; `bright` means that they are mostly light, like paper."""
+class ImageFormat(BaseModel):
+    """The images that a model takes; `bright` if they are mostly light, such as scanned paper."""
 
     height: int
     width: int
@@ -71,16 +44,16 @@ class ImageInput(BaseModel):
     bright: bool
 
 
-class SeriesInput(BaseModel):
-    """The series a model reads, and its forecast horizon."""
+class SeriesFormat(BaseModel):
+    """The series that a model takes, and how many steps it reads and forecasts."""
 
     context: int
     horizon: int
     columns: list[str]
 
 
-class ModelInfo(BaseModel):
-    """One served model. Fields that its task does not use are null or empty."""
+class ModelDescription(BaseModel):
+    """A served model. Fields that its task does not use are null or empty; an example is a list of its input texts."""
 
     name: str
     task: str
@@ -95,14 +68,14 @@ class ModelInfo(BaseModel):
     mask: str | None = None
     temperature: float | None = None
     context: int | None = None
-    image: ImageInput | None = None
-    series: SeriesInput | None = None
+    image: ImageFormat | None = None
+    series: SeriesFormat | None = None
 
 
-class PageInfo(BaseModel):
-    """All served models, and the server's limits."""
+class ServerDescription(BaseModel):
+    """All served models, and the limits of requests."""
 
-    models: list[ModelInfo]
+    models: list[ModelDescription]
     look: bool
     max_characters: int
     max_items: int
@@ -110,45 +83,60 @@ class PageInfo(BaseModel):
     max_new_tokens: int
 
 
-def page_info(models: list[Served], settings: Settings) -> PageInfo:
-    """Describe the served models and the server's limits."""
-    limits = {name: getattr(settings, name) for name in PageInfo.model_fields if name != "models"}
-    return PageInfo(models=[model_info(model) for model in models], **limits)
+def describe_server(models: list[Served], settings: Settings) -> ServerDescription:
+    """Describe all models and limits of a server."""
+    limits = {name: getattr(settings, name) for name in ServerDescription.model_fields if name != "models"}
+    return ServerDescription(models=[describe_model(model) for model in models], **limits)
 
 
-def model_info(served: Served) -> ModelInfo:
-    """Describe one served model for the page."""
+def describe_model(served: Served) -> ModelDescription:
+    """Describe a model, with the fields of its task."""
     predictor = served.predictor
-    return ModelInfo(
+    inputs, fields = _examples_and_fields(predictor)
+    examples = [[texts] if isinstance(texts, str) else texts for texts in inputs]
+    if predictor.task != "translation":  # whose examples are in the source language
+        tokenizer = getattr(predictor, "tokenizer", None)
+        examples = [texts for texts in examples if all(_is_in_vocabulary(tokenizer, text) for text in texts)]
+    return ModelDescription(
         name=served.name,
         task=served.task,
         family=predictor.config.family,
         parameters=n_parameters(predictor.module),
-        examples=examples_for(predictor),
-        **_task_fields(predictor),
+        examples=examples,
+        **fields,
     )
 
 
-def _task_fields(predictor: Any) -> dict[str, Any]:
-    """Return the fields that only models of one task have."""
-    settings = predictor.settings
+def _examples_and_fields(predictor: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Return example inputs (texts, pairs, or several texts to compare), and the fields that only this task has."""
+    settings, sentences = predictor.settings, EXAMPLES["sentences"]
     match predictor.task:
         case "translation":
-            return {"source": settings.source, "target": settings.target}
-        case "language_model":
+            language = settings.source.partition("-")[0]
+            return sentences.get(language, []), {"source": settings.source, "target": settings.target}
+        case "text-to-text":
+            return sentences["en"] + sentences["ko"], {}
+        case "language-model":
             generation = predictor.generation
             temperature = generation.temperature if generation.sample else DEFAULT_TEMPERATURE
-            return {"temperature": temperature, "context": predictor.limit}
+            return EXAMPLES["beginnings"], {"temperature": temperature, "context": predictor.limit}
         case "classification":
-            return {"labels": list(settings.labels), "scores": settings.means == "score", "texts": settings.texts}
-        case "masked":
-            return {"mask": settings.mask}
+            fields = {"labels": list(settings.labels), "scores": settings.means == "score", "texts": settings.texts}
+            return EXAMPLES["pairs" if settings.texts == 2 else "opinions"], fields
+        case "question-answering":
+            return EXAMPLES["questions"], {}
+        case "tagging":
+            return EXAMPLES["entities"], {}
+        case "masked-lm":
+            return [text.format(settings.mask) for text in EXAMPLES["gaps"]], {"mask": settings.mask}
+        case "embedding":
+            return EXAMPLES["meanings"], {}
         case "images":
             channels, height, width = predictor.shape
             bright = sum(settings.mean) / channels > 0.5
-            picture = ImageInput(height=height, width=width, channels=channels, bright=bright)
-            return {"labels": list(settings.labels), "image": picture}
+            image = ImageFormat(height=height, width=width, channels=channels, bright=bright)
+            return [], {"labels": list(settings.labels), "image": image}
         case "forecasting":
             context, horizon = predictor.module.context_length, predictor.module.head.horizon
-            return {"series": SeriesInput(context=context, horizon=horizon, columns=list(settings.columns))}
-    return {}
+            return [], {"series": SeriesFormat(context=context, horizon=horizon, columns=list(settings.columns))}
+    return [], {}

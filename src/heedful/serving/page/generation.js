@@ -118,7 +118,7 @@ const [USUAL, MOST] = [64, 400]; // tokens to ask for; a look shows no more
 // Continue a text: it comes word by word, and can be stopped.
 export function continueText(root, context) {
   const { api, model, served } = context;
-  const text = textBox(context, "language_model");
+  const text = textBox(context, "language-model");
   const promptText = el("span", { class: "soft" });
   const written = el("span", {});
   const answer = el("p", { class: "answer long", dir: "auto" }, promptText, written);
@@ -158,7 +158,7 @@ export function continueText(root, context) {
 
   const form = asking(context, "continue", ask);
   const tries = examples(context, model.examples.map(([first]) => first), (item) => (text.put(item), form.run()));
-  layout(root, context, "language_model", form, {
+  layout(root, context, "language-model", form, {
     question: [text.root, el("div", { class: "sliders" }, warmth.root, length.root)], answers: [answer, tools], below: [tries, look],
   });
 }

@@ -55,8 +55,8 @@ function remember(state) {
 
 // Which tool serves which task. All translators share one: the languages choose among them.
 const TOOLS = {
-  translation: translate, language_model: continueText, "text-to-text": rewrite, classification: classify,
-  "question-answering": answerQuestion, tagging: tagText, masked: fillGaps, embedding: compare, images: classifyImage, forecasting: forecast,
+  translation: translate, "language-model": continueText, "text-to-text": rewrite, classification: classify,
+  "question-answering": answerQuestion, tagging: tagText, "masked-lm": fillGaps, embedding: compare, images: classifyImage, forecasting: forecast,
 };
 
 function toolsOf(models) {

@@ -32,7 +32,7 @@ function filled(text, mask, gaps) {
 // Fill gaps: the model guesses the words that are missing.
 export function fillGaps(root, context) {
   const { model, speech } = context;
-  const text = textBox(context, "masked");
+  const text = textBox(context, "masked-lm");
   const answer = el("p", { class: "answer", dir: "auto", "aria-live": "polite" });
   const guesses = el("div", { class: "guesses" });
   const tools = copyRow(context, () => answer.textContent);
@@ -53,7 +53,7 @@ export function fillGaps(root, context) {
     }));
     tools.hidden = false;
   }
-  textTool(root, context, { task: "masked", verb: "fill", boxes: [text], show, foot: insert, answers: [answer, guesses, tools] });
+  textTool(root, context, { task: "masked-lm", verb: "fill", boxes: [text], show, foot: insert, answers: [answer, guesses, tools] });
 }
 
 const MOST = 8;

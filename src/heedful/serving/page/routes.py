@@ -1,6 +1,6 @@
-"""Routes of the web page: the page, its files, the model list, and look pages.
+"""The routes of the page at `/`, of its files, and of the look pages that show the inside of a model.
 
-A browser may run our scripts and no others, and reach this server alone.
+The Content-Security-Policy lets a browser run the server's own scripts only and connect to this server only.
 """
 
 import asyncio
@@ -25,17 +25,17 @@ from ..errors import PLAIN_ERRORS, APIError
 from ..inputs import as_inputs
 from ..settings import Settings
 from ..state import cancel_on_disconnect, requested_model, server_state
-from .describing import PageInfo, page_info
+from .describing import ServerDescription, describe_server
 
 COMMON = {"Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
 
 
 @cache
 def page_headers() -> dict[str, str]:
-    """Return the response headers of the page at `/`.
+    """Return the headers of the page at `/`.
 
-    It shows the looks it has fetched in a sandboxed frame, and such a frame inherits this policy: so the one inline
-    script and the one style sheet that a look is made of are named by their hashes. Nothing else inline may run.
+    It shows look pages in a sandboxed frame, which inherits this policy: therefore the inline script and style sheet
+    of a look page are allowed by their hashes. No other inline code may run.
     """
     policy = (
         f"default-src 'none'; script-src 'self' {_hash(script())}; style-src 'self' {_hash(style())}; "
@@ -47,7 +47,7 @@ def page_headers() -> dict[str, str]:
 
 @cache
 def look_headers() -> dict[str, str]:
-    """Return the response headers of a look page: strict, and never cached, because it holds a user's input."""
+    """Return the headers of a look page on its own. It is never cached, since it contains a request's input."""
     policy = (
         f"default-src 'none'; script-src {_hash(script())}; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -59,36 +59,36 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-MOST_TOKENS = 400  # a page of more is slow to write and hard to read
-MOST_BEAMS = 8
+MAX_TOKENS = 400  # a page with more is slow to render and hard to read
+MAX_BEAMS = 8
 
 Language = Literal["en", "ko"]
 
 
-class LookAt(BaseModel):
-    """The input to inspect: a text, two for a model that takes pairs, an image in base64, or a series.
+class LookRequest(BaseModel):
+    """A request for a look page. `input` is a text, a pair of texts, an image in base64, or a series.
 
-    The other fields are for models that write. A `temperature` above 0 draws words, by the `seed`; without one the
-    model writes as it does by itself.
+    The other fields are for models that generate text. A `temperature` above 0 samples with the `seed`, and 0 turns
+    sampling off; without it, the model's own settings are used.
     """
 
     input: str | list[Any]
     language: Language = "en"
-    beam: int | None = Field(default=None, ge=1, le=MOST_BEAMS)
+    beam: int | None = Field(default=None, ge=1, le=MAX_BEAMS)
     temperature: float | None = Field(default=None, ge=0, le=2)
     seed: int | None = Field(default=None, ge=0, lt=2**63)
     max_new_tokens: int | None = Field(default=None, ge=1)
 
 
-async def _look(request: Request, name: str, body: LookAt) -> HTMLResponse:
-    """Return the look page, rendered by the model's worker between other requests."""
+async def _look(request: Request, name: str, body: LookRequest) -> HTMLResponse:
+    """Return a look page, which the model's worker renders between other requests."""
     served, settings = requested_model(request, name), server_state(request).settings
     if not settings.look:
         raise APIError(403, "this server does not let clients look inside its models")
     predictor = served.predictor
     overrides = _generation_overrides(predictor, body, settings)
 
-    def write(item: Any) -> str:
+    def render_page(item: Any) -> str:
         _check_tokens(predictor, item, overrides)
         return render(inspect(predictor, item, name=served.name, language=body.language, **overrides))
 
@@ -97,18 +97,18 @@ async def _look(request: Request, name: str, body: LookAt) -> HTMLResponse:
             (item,) = await asyncio.to_thread(as_inputs, predictor, [body.input], settings)
         except ItemError as error:
             raise APIError(400, error.reason, param="input") from None
-        return await served.worker.call(lambda: write(item))
+        return await served.worker.call(lambda: render_page(item))
 
     return HTMLResponse(await cancel_on_disconnect(request, look()), headers=look_headers())
 
 
-def _generation_overrides(predictor: Any, body: LookAt, settings: Settings) -> dict[str, Any]:
-    """Return the generation settings that reproduce the answer shown before."""
+def _generation_overrides(predictor: Any, body: LookRequest, settings: Settings) -> dict[str, Any]:
+    """Return the generation settings of a request; the same ones give the same answer as other routes."""
     overrides = body.model_dump(include={"beam", "temperature", "seed", "max_new_tokens"}, exclude_none=True)
     if not predictor.generates_text:
         if overrides:
             raise APIError(
-                400, f"{min(overrides)} is for models that write, and this one does not", param=min(overrides)
+                400, f"{min(overrides)}: this model does not generate text; leave it out", param=min(overrides)
             )
         return {}
     if body.max_new_tokens is not None and body.max_new_tokens > settings.max_new_tokens:
@@ -119,32 +119,32 @@ def _generation_overrides(predictor: Any, body: LookAt, settings: Settings) -> d
 
 
 def _check_tokens(predictor: Any, item: Any, overrides: dict[str, Any]) -> None:
-    """Raise if a text has too many tokens; images and series have a fixed number of patches."""
+    """Check the number of tokens of texts. Images and series have a fixed number of patches."""
     if not isinstance(item, str | tuple):
         return
     texts = item if isinstance(item, tuple) else (item,)
-    n_read = sum(len(encode(predictor.tokenizer, text)) for text in texts)
-    if n_read > MOST_TOKENS:
-        raise APIError(400, f"a look shows at most {MOST_TOKENS} tokens, and this text has {n_read:,}; shorten it")
+    n_input = sum(len(encode(predictor.tokenizer, text)) for text in texts)
+    if n_input > MAX_TOKENS:
+        raise APIError(400, f"a look shows at most {MAX_TOKENS} tokens, but this text has {n_input:,}; shorten it")
     if predictor.output_kind == "continuation":
-        wanted = overrides.get("max_new_tokens") or predictor.generation.max_new_tokens or 0
-        if n_read + wanted > MOST_TOKENS:
+        n_new = overrides.get("max_new_tokens") or predictor.generation.max_new_tokens or 0
+        if n_input + n_new > MAX_TOKENS:
             raise APIError(
                 400,
-                f"a look shows at most {MOST_TOKENS} tokens, and this text has {n_read:,} and {wanted:,} more to come; "
-                "ask for fewer",
+                f"a look shows at most {MAX_TOKENS} tokens, but this text has {n_input:,} and up to {n_new:,} follow; "
+                "lower max_new_tokens",
             )
 
 
-HERE, LOOK = Path(__file__).parent, Path(look_page.__file__).parent
-KINDS = {".js": "text/javascript", ".css": "text/css"}
+FOLDER, LOOK = Path(__file__).parent, Path(look_page.__file__).parent
+MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css"}
 SCRIPTS = ["shell.js", "dom.js", "state.js", "i18n.js", "color.js", "controls.js", "choice.js"]
 SCRIPTS += [f"drawing/{name}.js" for name in ("text", "chart", "matrix", "stage", "forecast")]
 STYLES = ["1-ground.css", "2-bar.css"]
-CATALOGS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(HERE.glob("locales/*.json"))}
-# Every file that is given out, by the name it has in the address; no other name leads anywhere.
+CATALOGS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("locales/*.json"))}
+# All files of the page by their name in the URL; no other path is served.
 FILES = {
-    **{path.name: path.read_bytes() for path in sorted(HERE.iterdir()) if path.suffix in KINDS},
+    **{path.name: path.read_bytes() for path in sorted(FOLDER.iterdir()) if path.suffix in MEDIA_TYPES},
     **{f"look/{name}": (LOOK / "script" / name).read_bytes() for name in SCRIPTS},
     **{f"look/{name}": (LOOK / "style" / name).read_bytes() for name in STYLES},
     "messages.js": f"export const messages = {json.dumps(CATALOGS, ensure_ascii=False)};\n".encode(),
@@ -155,15 +155,15 @@ router = APIRouter(tags=["page"])
 
 @router.get("/", include_in_schema=False, response_class=HTMLResponse)
 def index() -> HTMLResponse:
-    """Return the HTML of the page."""
-    return HTMLResponse((HERE / "index.html").read_text(encoding="utf-8"), headers=page_headers())
+    """Return the page where people can try the models."""
+    return HTMLResponse((FOLDER / "index.html").read_text(encoding="utf-8"), headers=page_headers())
 
 
-@router.get("/page/models", response_model=PageInfo, responses=PLAIN_ERRORS)
-def models(request: Request) -> PageInfo:
-    """Return descriptions of the served models."""
+@router.get("/page/models", response_model=ServerDescription, responses=PLAIN_ERRORS)
+def models(request: Request) -> ServerDescription:
+    """Describe the served models for the page."""
     state = server_state(request)
-    return page_info(list(state.models.values()), state.settings)
+    return describe_server(list(state.models.values()), state.settings)
 
 
 @router.get("/page/{name:path}", include_in_schema=False)
@@ -171,18 +171,18 @@ def file(name: str) -> Response:
     """Return a script or a style sheet of the page."""
     if name not in FILES:
         raise APIError(404, "there is no such file")
-    return Response(FILES[name], media_type=KINDS[Path(name).suffix], headers=page_headers())
+    return Response(FILES[name], media_type=MEDIA_TYPES[Path(name).suffix], headers=page_headers())
 
 
 @router.get("/look/{model}", response_class=HTMLResponse, responses=PLAIN_ERRORS)
 async def look_by_address(
     request: Request, model: str, text: Annotated[str, Query()], language: Annotated[Language, Query()] = "en"
 ) -> HTMLResponse:
-    """Return the look page of a text, to open in a browser."""
-    return await _look(request, model, LookAt(input=text, language=language))
+    """Return a look page for a text, to be opened in a browser."""
+    return await _look(request, model, LookRequest(input=text, language=language))
 
 
 @router.post("/look/{model}", response_class=HTMLResponse, responses=PLAIN_ERRORS)
-async def look_inside(request: Request, model: str, body: LookAt) -> HTMLResponse:
-    """Return the look page of a text, an image or a series."""
+async def look_inside(request: Request, model: str, body: LookRequest) -> HTMLResponse:
+    """Return a look page for a text, an image or a series."""
     return await _look(request, model, body)

@@ -121,7 +121,7 @@ class LanguageModelSettings(Config):
 class CausalLanguageModel(TextGenerator):
     """What `heedful.load` returns for a language model's bundle; an answer is what follows the text."""
 
-    task: ClassVar[str] = "language_model"
+    task: ClassVar[str] = "language-model"
     settings_class: ClassVar[type[Config]] = LanguageModelSettings
     output_kind: ClassVar[OutputKind] = "continuation"
     comes_to_an_end: ClassVar[bool] = False  # the answer has the length that was requested

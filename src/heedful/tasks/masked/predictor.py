@@ -46,7 +46,7 @@ class MaskedLanguageModelSettings(Config):
 class MaskedLanguageModel(TextEncoderPredictor[str]):
     """The predictor of masked words. Only an empty text may have no gap."""
 
-    task: ClassVar[str] = "masked"
+    task: ClassVar[str] = "masked-lm"
     head: ClassVar[str] = "words"
     output_kind: ClassVar[OutputKind] = "gaps"
     settings_class: ClassVar[type[Config]] = MaskedLanguageModelSettings

@@ -137,7 +137,7 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, TextMetadata, MaskedBa
         return [
             f"Of these texts, {metrics['validation']['masked']:,} tokens were to be guessed, the same ones every time.",
             f"A gap is written {predictor.settings.mask}. A classifier begins with these weights: "
-            "`heedful train classification --from` and this folder.",
+            "`heedful train classification --init-from` and this folder.",
         ]
 
     def evaluate(self, predictor: MaskedLanguageModel, files: Files) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...config import read_mapping, write_mapping
 from ...data.report import DataReport
-from ...errors import ConfigError, DataError
+from ...errors import RENAMED_TASKS, ConfigError, DataError, unknown
 from ...files import sha256_of
 from ...training import checkpoint
 from ...training.errors import FolderError, ResumeError, ResumeWarning
@@ -76,7 +76,8 @@ def read_run(task: Task[C, Any, Any], out: str | Path) -> tuple[C, Files]:
         name = values.pop("task", task.name)
         files = Files.from_dict(values.pop("files", None))
         if name != task.name:
-            raise ResumeError(f"the run in {out} is of the task {name}, not {task.name}")
+            renamed = f": {unknown('task', name, RENAMED_TASKS.values())}" if name in RENAMED_TASKS else ""
+            raise ResumeError(f"the run in {out} is of the task {name}, not {task.name}{renamed}")
         config: C = task.config_class.from_dict(values)
         return config, files
     except ConfigError as error:
