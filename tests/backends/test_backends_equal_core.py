@@ -331,7 +331,7 @@ def _louder(model: Any) -> None:
 
 def _parallel(model: Any) -> None:
     old = model.decoder.layers[1]
-    model.decoder.layers[1] = Parallel(old.attention, old.feed_forward)
+    model.decoder.layers[1] = Parallel(old.self_attention, old.feed_forward)
 
 
 def _normed_heads(model: Any) -> None:

@@ -270,7 +270,7 @@ def test_what_a_cache_cannot_know_is_refused() -> None:
         model(ids[:, 3:], cache=cache)
     with pytest.raises(ValueError, match="needs a causal mask"), torch.no_grad():
         decoder_only(mask=window(3))(ids, cache=FixedKVCache(8))
-    with pytest.raises(ValueError, match="hand it to the Decoder"):
+    with pytest.raises(ValueError, match="pass it to the Decoder"):
         encoder_layer()(torch.zeros(1, 2, D), cache=KVCache())
 
 

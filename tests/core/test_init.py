@@ -21,7 +21,7 @@ MATRICES: dict[str, tuple[Callable[[], nn.Module], dict[str, int]]] = {
     "gated": (lambda: core.GatedFeedForward(WIDTH, 512, bias=True), {"gate_up_proj": 2, "down_proj": 1}),
     "patches": (lambda: core.PatchEmbedding(WIDTH, image_size=16, patch_size=8), {"project": 1}),
     "series": (lambda: core.SeriesEmbedding(WIDTH, patch_length=16), {"project": 1}),
-    "classes": (lambda: core.ClassHead(core.MeanPool(), WIDTH, 64), {"out": 1}),
+    "classes": (lambda: core.ClassHead(core.MeanPool(), WIDTH, 64), {"out_proj": 1}),
 }
 
 

@@ -172,7 +172,7 @@ def test_what_contradicts_itself_is_refused(name: str) -> None:
             generate(model, [[3], [4]], prefixes=prefixes, suppress_tokens=[6], max_new_tokens=8)
     with pytest.raises(DataError, match="may have"):
         generate(model, [[3]], prefixes=[[5] * LIMIT])
-    with pytest.raises(GenerationError, match=f"go from 0 to {V - 1} here, but {V} was given"):
+    with pytest.raises(GenerationError, match=f"from 0 to {V - 1}, not {V}"):
         generate(model, [[3]], prefixes=[[V]])
     if hasattr(model, "encode"):
         with pytest.raises(DataError, match=f"start is one of this model's tokens, which go from 0 to 22, but is {V}"):

@@ -132,7 +132,7 @@ def test_what_no_model_can_read_is_refused_by_its_place() -> None:
         generate(language_model, [[3], inputs[0]])
     with pytest.raises(DataError, match="input 0 is empty"):
         generate(reader, [torch.zeros(0, 3)])
-    with pytest.raises(DataError, match=r"input 0: a memory has the shape \(S, D\)"):
+    with pytest.raises(DataError, match=r"input 0: a memory must be \(S, D\)"):
         generate(reader, [EncoderMemory(torch.zeros(0, D))])
     with pytest.raises(ConfigError, match="context"):
         generate(reader, inputs, context=8)

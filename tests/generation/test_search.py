@@ -166,7 +166,7 @@ def test_what_cannot_be_answered_is_said() -> None:
         run([random_model(0, V)], sequences(config, 5), config, suppress_tokens=[0, 1, 3])
     with pytest.raises(GenerationError, match="NaN"):
         run([lambda prefix: [math.nan] * V], sequences(config, 5), config)
-    with pytest.raises(GenerationError, match=r"from 0 to 3 here, but 7"):
+    with pytest.raises(GenerationError, match=r"from 0 to 3, not 7"):
         run([random_model(0, V)], sequences(config, 5), config, suppress_tokens=[7])
 
 
