@@ -44,7 +44,7 @@ class MaskedLanguageModelSettings(Config):
 
 
 class MaskedLanguageModel(TextEncoderPredictor[str]):
-    """The predictor of masked words. Only an empty text may have no gap."""
+    """The predictor of masked words. Every text except an empty one needs a gap: the mask token."""
 
     task: ClassVar[str] = "masked-lm"
     head: ClassVar[str] = "words"
