@@ -64,7 +64,7 @@ class NormPart(KindPart):
 
     kind: Literal["layer", "rms"]  # LayerNorm or RMSNorm
     eps: float  # Added to the variance, or to the mean square
-    bias: bool | None = None  # Whether a layer norm has a bias; None for RMSNorm
+    bias: bool | None = None  # Whether a LayerNorm has a bias; required for it, None for RMSNorm
 
     def check(self) -> None:
         super().check()
@@ -79,8 +79,8 @@ class FeedForwardPart(KindPart):
     kinds = FEED_FORWARDS
 
     kind: Literal["plain", "gated"]  # Two matrices, or three with a gate
-    d_ff: int  # Inner width
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu", "tanh"]  # Between the matrices
+    d_ff: int  # Inner width of the part
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu", "tanh"]  # Activation between the matrices
     bias: bool  # Whether all projections have biases
     dropout: float = 0.0  # Probability of dropping a feature between the matrices
 
@@ -98,16 +98,18 @@ class PositionsPart(KindPart):
     kinds = POSITIONS
     optional = ("scaling",)
 
-    kind: Literal["none", "sinusoidal", "learned", "relative", "rotary", "alibi"]  # Position scheme
-    max_length: int | None = None  # sinusoidal, learned: the number of positions
-    layout: Literal["interleaved", "halves"] | None = None  # sinusoidal: sines and cosines alternate, or sines first
-    offset: int | None = None  # learned: unused rows before position 0
-    n_buckets: int | None = None  # relative: buckets of distances, each with a learned bias per head
-    max_distance: int | None = None  # relative: larger distances share the last bucket
-    base: float | None = None  # rotary: feature pair i rotates by base^(−2i/width) radians per position
-    width: int | None = None  # rotary: features of a head that are rotated
-    interleaved: bool | None = None  # rotary: pair neighboring features, or the halves of a head
-    scaling: ScalingConfig | None = None  # rotary: for models extended to longer inputs; None changes no frequency
+    # How tokens get positions: added to the embeddings (sinusoidal, learned), as biases of the scores (relative, as
+    # in T5, alibi), by rotating queries and keys, or not at all. A kind needs its own options and allows no others.
+    kind: Literal["none", "sinusoidal", "learned", "relative", "rotary", "alibi"]
+    max_length: int | None = None  # "sinusoidal", "learned": the number of positions
+    layout: Literal["interleaved", "halves"] | None = None  # "sinusoidal": sines and cosines alternate, or sines first
+    offset: int | None = None  # "learned": unused rows before position 0
+    n_buckets: int | None = None  # "relative": buckets of distances, each with a learned bias per head
+    max_distance: int | None = None  # "relative": larger distances share the last bucket
+    base: float | None = None  # "rotary": feature pair i rotates by base^(−2i/width) radians per position
+    width: int | None = None  # "rotary": features of a head that are rotated
+    interleaved: bool | None = None  # "rotary": pair neighboring features, or the halves of a head
+    scaling: ScalingConfig | None = None  # "rotary": kind, factor … of a model extended to longer inputs
 
     def check(self) -> None:
         super().check()
@@ -152,9 +154,9 @@ class StackPart(Config):
     attention: AttentionPart
     feed_forward: FeedForwardPart
     norm: NormPart
-    order: Literal["pre", "post"]  # The norm before each sublayer, or after its addition
+    order: Literal["pre", "post"]  # The norm is before each sublayer, or after its addition
     positions: PositionsPart
-    cross_attention: AttentionPart | None = None  # Options of the attention to the encoder; None without an encoder
+    cross_attention: AttentionPart | None = None  # The same options for attention to the encoder; None without one
     embedding_scale: float = 1.0  # Multiplies the token embeddings
     entry_norm: NormPart | None = None  # Norm of the embeddings before the first layer; None means none
     final_norm: NormPart | None = None  # Norm after the last layer; None means none

@@ -42,7 +42,7 @@ class EncoderDecoderTransformerConfig(EncoderDecoderConfig):
     n_encoder_layers: int = 6  # Layers of the encoder
     n_decoder_layers: int = 6  # Layers of the decoder
     max_length: int = 5000  # The most tokens of a source or target
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"  # Of the feed-forward sublayers
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"  # Between the matrices of feed-forward parts
     attention_dropout: float = 0.0  # Probability of dropping an attention weight
     activation_dropout: float = 0.0  # Probability of dropping a feature between the feed-forward matrices
 

@@ -22,7 +22,7 @@ class EncoderOnlyConfig(FamilyConfig):
     d_ff: int = 3072  # Inner width of the feed-forward sublayers
     n_layers: int = 12  # Layers of the encoder
     max_length: int = 512  # The most tokens of a text, special ones included
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"  # Of the feed-forward sublayers
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"  # Between the matrices of feed-forward parts
     # What the model returns. words: logits over the vocabulary; classes: logits over the classes; token-classes: the
     # same for every token; span: scores for the start and the end of an answer; pooled: the first token's vector
     # through a dense layer; first: that vector itself; mean: the mean of all vectors; hidden: all vectors.

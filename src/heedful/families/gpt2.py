@@ -24,7 +24,7 @@ class GPT2Config(FamilyConfig):
     d_ff: int = 3072  # Inner width of the feed-forward sublayers
     n_layers: int = 12  # Layers of the decoder
     max_length: int = 1024  # The most tokens of a text
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu_tanh"  # Of the feed-forward sublayers
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu_tanh"  # Between the matrices of feed-forward parts
     tied: bool = True  # Whether the output shares the embedding's matrix
     norm_eps: float = 1e-5  # Added to the variance in every layer norm
     dropout: float = 0.1  # Probability of dropping a feature of every sublayer's output

@@ -24,9 +24,9 @@ class ScalingConfig(Config):
 
     kind: Literal["linear", "llama3"]  # Divide all frequencies, or as LLaMA 3.1 only the low ones
     factor: float  # What frequencies are divided by
-    low: float = 1.0  # llama3: frequencies with fewer turns over original_length are divided
-    high: float = 4.0  # llama3: frequencies with more turns stay; those in between are interpolated
-    original_length: int = 8192  # llama3: the longest input of the training before the extension
+    low: float = 1.0  # "llama3": frequencies with fewer turns over original_length are divided
+    high: float = 4.0  # "llama3": frequencies with more turns stay; those in between are interpolated
+    original_length: int = 8192  # "llama3": the longest input of the training before the extension
 
     def check(self) -> None:
         self.require(self.factor > 0, f"factor must be above 0, not {self.factor}")
@@ -52,8 +52,8 @@ class RotaryConfig(FamilyConfig):
     n_layers: int = 32  # Layers of the decoder
     max_length: int = 2048  # The most tokens of a text
     rotary_base: float = 10000.0  # Feature pair i of a head rotates by base^(−2i/d_head) radians per position
-    scaling: ScalingConfig | None = None  # For models extended to longer inputs; None changes no frequency
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "silu"  # Of the feed-forward sublayers
+    scaling: ScalingConfig | None = None  # Kind, factor … of a model extended to longer inputs; None: not extended
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "silu"  # Between the matrices of feed-forward parts
     tied: bool = False  # Whether the output shares the embedding's matrix
     norm_eps: float = 1e-6  # Added to the mean square in every RMSNorm
     attention_dropout: float = 0.0  # Probability of dropping an attention weight

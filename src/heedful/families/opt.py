@@ -24,7 +24,7 @@ class OPTConfig(FamilyConfig):
     d_ff: int = 3072  # Inner width of the feed-forward sublayers
     n_layers: int = 12  # Layers of the decoder
     max_length: int = 2048  # The most tokens of a text
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"  # Of the feed-forward sublayers
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"  # Between the matrices of feed-forward parts
     tied: bool = True  # Whether the output shares the embedding's matrix
     dropout: float = 0.1  # Probability of dropping a feature of every sublayer's output
     attention_dropout: float = 0.0  # Probability of dropping an attention weight

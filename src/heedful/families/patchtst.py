@@ -34,7 +34,7 @@ class PatchTSTConfig(FamilyConfig):
     norm: Literal["batch", "layer"] = "batch"  # Over all tokens of a batch, or over each token's features
     pre_norm: bool = False  # Norms before the sublayers, without a final one, instead of after the additions
     positions: Literal["learned", "sinusoidal"] = "learned"  # How the learned positions are initialized
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"  # Of the feed-forward sublayers
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"  # Between the matrices of feed-forward parts
     bias: bool = True  # Whether the feed-forward sublayers have biases
     pool: Literal["joined", "mean", "max"] = "joined"  # The head reads all patches, or their mean or maximum
     direct: bool = False  # Add a linear map from the input steps to the forecast; no published model has it

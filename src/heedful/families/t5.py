@@ -31,7 +31,7 @@ class T5Config(FamilyConfig):
     n_decoder_layers: int = 6  # Layers of the decoder
     n_buckets: int = 32  # Buckets of relative positions, each with a learned bias per head
     max_distance: int = 128  # Larger distances share the last bucket
-    feed_forward: Literal["relu", "gelu", "silu", "gated-gelu", "gated-silu"] = "relu"  # Version 1.1 has gated-gelu
+    feed_forward: Literal["relu", "gelu", "silu", "gated-gelu", "gated-silu"] = "relu"  # Activation; 1.1 has gated-gelu
     tied: bool = True  # Whether the output shares the embedding's matrix; its input is then multiplied by d_model^−½
     norm_eps: float = 1e-6  # Added to the mean square in every RMSNorm
     dropout: float = 0.1  # Probability of dropping a feature anywhere, or an attention weight

@@ -26,7 +26,7 @@ class ImageConfig(FamilyConfig):
     n_heads: int = 12  # Attention heads of each layer
     d_ff: int = 3072  # Inner width of the feed-forward sublayers
     n_layers: int = 12  # Layers of the encoder
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"  # Of the feed-forward sublayers
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"  # Between the matrices of feed-forward parts
     qkv_bias: bool = True  # Whether the projections to queries, keys and values have biases; the output's has one
     n_classes: int = 2  # Classes of the heads with logits; training takes them from the data
     norm_eps: float = 1e-12  # Added to the variance in every layer norm
@@ -199,8 +199,8 @@ class DeiTConfig(ImageConfig):
 
     family: ClassVar[str] = "deit"
 
-    # distilled: the mean of the logits from the class token and from the distillation token; the others are ViT's, of
-    # which classes and pooled read only the class token.
+    # "distilled" is the mean of the logits from the class token and from the distillation token. The others are as for
+    # ViT; classes and pooled read only the class token.
     head: Literal["distilled", "classes", "pooled", "mean", "hidden"] = "distilled"
 
 

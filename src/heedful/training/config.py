@@ -33,13 +33,13 @@ class TrainingConfig(Config):
     batch_tokens: int = 4096  # The most tokens (or patches) of a batch with padding; of pairs, the longer side counts
     gradient_accumulation_steps: int = 1  # Batches per update, which count as one large batch
     label_smoothing: float = 0.1  # Probability that is spread evenly over all classes in the targets; 0 disables it
-    r_drop: float = 0.0  # R-Drop's α: weight of the divergence of two passes with different dropout; 0 disables it
+    r_drop: float = 0.0  # R-Drop's α: makes two passes with different dropout agree, at twice the cost; 0 disables it
 
-    optimizer: Literal["adamw", "muon"] = "adamw"  # Muon is for the matrices inside the layers, AdamW for the rest
+    optimizer: Literal["adamw", "muon"] = "adamw"  # "muon": for the matrices in the layers, AdamW for the rest
     learning_rate: float = 1e-3  # Peak learning rate of AdamW
     muon_learning_rate: float = 0.02  # Peak learning rate of Muon
     schedule: Literal["inverse_sqrt", "cosine", "constant"] = "inverse_sqrt"  # How the rate falls after the warm-up
-    warmup_steps: int = 1000  # Updates in which the learning rate rises to its peak; 0 starts at the peak
+    warmup_steps: int = 1000  # Updates in which the rate rises linearly; 0 starts at the peak (not for inverse_sqrt)
     min_lr_ratio: float = 0.02  # Share of the peak at which a cosine schedule ends; unused by the others
     weight_decay: float = 0.0  # Decoupled, for matrices only: not embeddings, positions, norms or biases; 0 disables it
     betas: tuple[float, ...] = (0.9, 0.98)  # AdamW's decay of the mean gradient and the mean square, as in the paper
@@ -47,17 +47,17 @@ class TrainingConfig(Config):
     max_grad_norm: float = 1.0  # Gradients are clipped to this norm; 0 disables clipping
 
     ema_decay: float = 0.999  # Decay of the running average of the weights, which is validated and saved; 0 disables it
-    average: Literal["none", "best", "last"] = "none"  # none: weights of the best validation; else the mean of several
+    average: Literal["none", "best", "last"] = "none"  # "none": weights of the best validation; else mean of several
     keep_best: int = 1  # Checkpoints with the best scores to keep; average="best" takes their mean
     keep_last: int = 2  # Latest checkpoints to keep; average="last" takes the mean of as many validated ones
 
     validate_every: int = 1000  # Updates between validations; 0 validates only at the end
-    save_every: int = 1000  # Updates between checkpoints, beside those of all validations; 0 writes only these
+    save_every: int = 1000  # Updates between checkpoints; every validation writes one too. 0 writes only those
     log_every: int = 50  # Updates between two lines of the log
 
-    # bf16 is autocast; bf16-weights computes with bf16 copies of float32 weights. A CPU without bf16 takes float32.
+    # "bf16" is autocast; "bf16-weights" uses bf16 copies of float32 weights. A CPU without bf16 takes float32.
     precision: Literal["float32", "bf16", "bf16-weights"] = "float32"
-    engine: Literal["auto", "eager", "graph", "compile"] = "auto"  # auto is graph or compile on a GPU, else eager
+    engine: Literal["auto", "eager", "graph", "compile"] = "auto"  # "auto": graph or compile on a GPU, else eager
     parallel: Literal["replicate", "shard"] = "replicate"  # Each process has the whole model, or a shard of it
     activation_checkpointing: bool = False  # Recompute activations in the backward pass: slower, with less memory
     device: str = "auto"  # "cpu", "cuda", "cuda:1" …; "auto" is a GPU if there is one

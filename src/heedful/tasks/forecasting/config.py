@@ -16,7 +16,7 @@ class SeriesConfig(Config):
     title: ClassVar[str] = "data"
 
     series: tuple[str, ...] | None = None  # Names of the series to use; None means all
-    split: tuple[float, ...] = (0.7, 0.1, 0.2)  # Training, validation and test: shares of each series, or steps
+    split: tuple[float, ...] = (0.7, 0.1, 0.2)  # Training, validation and test part: shares of each series, or steps
     transform: Literal["none", "log"] = "none"  # "log" is for values that grow by percentages, such as prices
     season: int | None = None  # Period in steps, for the seasonal naive forecast; None derives it from the dates
 

@@ -32,8 +32,8 @@ class ExamplesConfig(Config):
 
     title: ClassVar[str] = "data"
 
-    max_source_tokens: int | None = None  # With the end token; None means 512, or model.max_length if that is less
-    max_target_tokens: int | None = None  # The same with 128; pairs with a longer side are dropped and counted
+    max_source_tokens: int | None = None  # The most tokens of a source, end included; None: 512, or model.max_length
+    max_target_tokens: int | None = None  # The same of a target; None: 128. Longer pairs are dropped and counted
     cut: bool = False  # Read only the beginning of a long source instead of dropping the pair
     holdout: int = 1000  # Sources for validation, at most a twentieth, if there are no validation files
 
