@@ -24,7 +24,7 @@ class OriginalConfig(EncoderDecoderTransformerConfig):
     n_kv_heads: int | None = None  # Key/value heads, which divide n_heads (grouped-query attention); None means n_heads
     d_head: int | None = None  # Width of a head; None means d_model / n_heads
     # How tokens get positions: added to the embeddings (sinusoidal as in the paper, learned), as biases of the scores
-    # (relative as in T5, alibi), by rotating queries and keys, or not at all.
+    # (relative as in T5, alibi), by rotating queries and keys, or not at all
     positions: Literal["sinusoidal", "learned", "relative", "rotary", "alibi", "none"] = "sinusoidal"
     norm: Literal["post", "pre"] = "post"  # After each sublayer's addition, as in the paper, or before the sublayer
     norm_kind: Literal["layer", "rms"] = "layer"  # LayerNorm, or RMSNorm without centering and bias

@@ -50,7 +50,7 @@ class GenerationConfig(Config):
     n_best: int = 1  # Answers to each input, best first: at most beam, or with sample as many draws as this
     max_new_tokens: int | None = None  # The most tokens of an answer, end included; None: 2 × the input's length + 20
     min_new_tokens: int = 0  # The fewest tokens of an answer, end not included
-    length_penalty: float = 1.0  # α of length_penalty_kind; larger values favor longer answers, 0 disables it
+    length_penalty: float = 1.0  # The α of length_penalty_kind; larger values favor longer answers, 0 disables it
     length_penalty_kind: LengthPenaltyKind = "power"  # Divisor of log-probabilities: length^α, or ((5 + length) / 6)^α
     sample: bool = False  # Draw answers at random instead of searching for the most likely ones
     temperature: float = 1.0  # Divides log-probabilities before sampling; below 1 makes likely tokens likelier
