@@ -34,7 +34,7 @@ TRANSLATORS = SCHEMES | {
     "one vector": {"family": "recurrent", "attention": "none"},
 }
 LANGUAGE_MODELS = {f"{name} language model": config for name, config in SCHEMES.items()}
-CLASSIFIERS: dict[str, type[nn.Module]] = {"mean": core.Mean, "first token": core.FirstToken}
+CLASSIFIERS: dict[str, type[nn.Module]] = {"mean": core.MeanPool, "first token": core.ClsPool}
 DECODERS = [*TRANSLATORS, *LANGUAGE_MODELS]
 MODELS = [*DECODERS, *CLASSIFIERS]
 

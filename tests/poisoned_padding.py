@@ -55,7 +55,7 @@ def poison_stacks(fill: float, side: str) -> list[Tensor]:
     """Inputs and memories handed to an attention, an encoder and a decoder."""
     model, real = build("rotary"), REAL[side]
     x, memory = (torch.randn(3, 5, D).masked_fill(~real[..., None], fill).requires_grad_() for _ in range(2))
-    attention = model.encoder.layers[0].attention.part
+    attention = model.encoder.layers[0].self_attention.sublayer
     outs = [
         attention(x, keep=padding(real)),
         attention(x, keep=causal() & padding(real)),
@@ -96,7 +96,7 @@ def poison_cache(fill: float, side: str, name: str, capacity: int | None) -> lis
 def poison_series(fill: float, side: str) -> list[Tensor]:
     """Days of a series that nobody observed."""
     parts: Any = heedful.build(ORIGINAL | SMALL)
-    embedding, head = core.SeriesEmbedding(D), core.ForecastHead(core.Joined(9), 9 * D, horizon=3)
+    embedding, head = core.SeriesEmbedding(D), core.ForecastHead(core.ConcatPool(9), 9 * D, horizon=3)
     model = randomised(core.EncoderOnly(embedding=embedding, encoder=parts.encoder, head=head))
     _, observed = batch(sentences(17, 30), side)
     series = torch.randn(2, 30, 1).masked_fill(~observed[..., None], fill).requires_grad_()

@@ -276,7 +276,7 @@ def test_a_copy_shares_tensors_names_and_ties_and_no_module(backend: str) -> Non
     mine, theirs = ({**dict(m.named_parameters()), **dict(m.named_buffers())} for m in (made, model))
     assert list(mine) == list(theirs)
     assert all(mine[name] is theirs[name] for name in theirs)
-    assert made.head.table is made.target_embedding
+    assert made.head.embedding is made.target_embedding
     assert [type(part) for part in model.modules()] == before
     assert not {id(part) for part in model.modules()} & {id(part) for part in made.modules()}
     assert deepcopy(made).state_dict().keys() == model.state_dict().keys()
@@ -295,7 +295,7 @@ def test_matrices_that_are_laid_together_once_stay_where_they_are() -> None:
     before = {name: parameter.detach().clone() for name, parameter in part.named_parameters()}
     first = use_backend(part, "triton", None)
     places = [parameter.data_ptr() for parameter in part.parameters()]
-    assert torch.equal(first.joined.weight, torch.cat([part.query.weight, part.key_value.weight]))
+    assert torch.equal(first.joined.weight, torch.cat([part.q_proj.weight, part.kv_proj.weight]))
     second = use_backend(part, "triton", None)
     assert [parameter.data_ptr() for parameter in part.parameters()] == places
     assert second.joined.weight.data_ptr() == first.joined.weight.data_ptr()
@@ -315,7 +315,7 @@ class Parallel(core.EncoderLayer):
     """Attention and feed-forward read the same input."""
 
     def forward(self, x: Tensor, **context: Any) -> Tensor:
-        return self.attention(x, **context) + self.feed_forward(x) - x
+        return self.self_attention(x, **context) + self.feed_forward(x) - x
 
 
 class NormedAttention(core.MultiHeadAttention):
@@ -324,8 +324,8 @@ class NormedAttention(core.MultiHeadAttention):
 
 
 def _louder(model: Any) -> None:
-    old = model.decoder.layers[1].feed_forward.part.narrow
-    model.decoder.layers[1].feed_forward.part.narrow = new = Louder(old.in_features, old.out_features)
+    old = model.decoder.layers[1].feed_forward.sublayer.down_proj
+    model.decoder.layers[1].feed_forward.sublayer.down_proj = new = Louder(old.in_features, old.out_features)
     new.load_state_dict(old.state_dict())
 
 
@@ -335,8 +335,8 @@ def _parallel(model: Any) -> None:
 
 
 def _normed_heads(model: Any) -> None:
-    part = model.decoder.layers[0].attention.part
-    model.decoder.layers[0].attention.part = new = NormedAttention(16, H)
+    part = model.decoder.layers[0].self_attention.sublayer
+    model.decoder.layers[0].self_attention.sublayer = new = NormedAttention(16, H)
     new.load_state_dict(part.state_dict())
 
 
@@ -345,9 +345,9 @@ def _window(model: Any) -> None:
 
 
 REFUSED: list[tuple[Any, str]] = [
-    (_louder, "decoder.layers.1.feed_forward.part"),
+    (_louder, "decoder.layers.1.feed_forward.sublayer"),
     (_parallel, "decoder.layers.1"),
-    (_normed_heads, "decoder.layers.0.attention.part"),
+    (_normed_heads, "decoder.layers.0.self_attention.sublayer"),
     (_window, "decoder"),
 ]
 
@@ -375,7 +375,7 @@ def test_what_is_refused_is_named_and_runs_through_the_core(change: Any, path: s
         assert any(reason.part.startswith(path) for reason in refusals(model, "cpu"))
 
 
-@pytest.mark.parametrize("path", ["decoder", "decoder.layers.0", "decoder.layers.0.attention.part", "head"])
+@pytest.mark.parametrize("path", ["decoder", "decoder.layers.0", "decoder.layers.0.self_attention.sublayer", "head"])
 def test_an_attribute_that_nobody_knows_is_refused(path: str) -> None:
     """The core may learn something that a backend does not do."""
     model = composed("decoder", "rotary", "post", "rms", "gated", H).float()

@@ -220,7 +220,7 @@ def test_the_loss_of_pending_logits_is_that_of_logits(
 def test_large_logits_do_not_overflow() -> None:
     part = quick(VocabularyHead(2, 3))
     with torch.no_grad():
-        part.table.weight.copy_(torch.tensor([[1000.0, 0.0], [0.0, 1000.0], [-1000.0, 0.0]]))
+        part.embedding.weight.copy_(torch.tensor([[1000.0, 0.0], [0.0, 1000.0], [-1000.0, 0.0]]))
     loss = cross_entropy(part(torch.tensor([[1.0, 0.0]])), torch.tensor([2]))
     assert float(loss.total.detach()) == 2000.0
 

@@ -238,7 +238,7 @@ def test_a_layer_and_all_its_gradients(residual: type, kind: str) -> None:
     rounded, mine = (run(parts, [x, memory], torch.bfloat16) for parts in (plain, module))
     names = ["output", "x", *(["memory"] if kind == "cross" else []), *(name for name, _ in module.named_parameters())]
     for name, *values in zip(names, mine, rounded, theirs, strict=True):
-        if name.endswith("key_value.bias"):  # a key's bias has no gradient but roundings
+        if name.endswith("kv_proj.bias"):  # a key's bias has no gradient but roundings
             values = [value.chunk(2)[1] for value in values]
         one, same, other = values
         assert apart(one, other) < 1.5 * apart(same, other) + 5e-3, name  # torch's own are as far off
@@ -286,7 +286,7 @@ def test_dropout_in_a_layer(residual: type) -> None:
     part = FeedForward(width, 64, activation="relu")
     for parameter in part.parameters():
         torch.nn.init.zeros_(parameter)
-    torch.nn.init.ones_(part.narrow.bias)  # the part gives 1 everywhere, or 0 where that is dropped
+    torch.nn.init.ones_(part.down_proj.bias)  # the part gives 1 everywhere, or 0 where that is dropped
     module = residual(part, LayerNorm(width), 0.4).cuda().to(torch.bfloat16)
     module, _ = fused_on_gpu(module, torch.device("cuda"))
     x = torch.zeros(50, 4, width, device="cuda", dtype=torch.bfloat16, requires_grad=True)
@@ -295,11 +295,11 @@ def test_dropout_in_a_layer(residual: type) -> None:
     assert float(1 - kept.mean()) == pytest.approx(0.4, abs=0.05)
     if residual is PreNorm:
         assert torch.allclose(y.double(), kept / 0.6, rtol=1e-2)
-    exact = [value.detach().double().requires_grad_() for value in (x, part.narrow.bias)]
+    exact = [value.detach().double().requires_grad_() for value in (x, part.down_proj.bias)]
     total = exact[0] + exact[1] * kept / 0.6
     wanted = F.layer_norm(total, (width,), eps=module.norm.eps) if residual is PostNorm else total
     slope = torch.randn(y.shape, device="cuda", dtype=torch.bfloat16)
-    mine = torch.autograd.grad((y * slope).sum(), [x, part.narrow.bias])
+    mine = torch.autograd.grad((y * slope).sum(), [x, part.down_proj.bias])
     theirs = torch.autograd.grad((wanted * slope.double()).sum(), exact)
     assert apart(mine[1], theirs[1]) < 2e-2
     assert residual is PreNorm or apart(mine[0], theirs[0]) < 2e-2
@@ -315,7 +315,7 @@ class Tied(torch.nn.Module):
         self.layers = torch.nn.ModuleList([PostNorm(shared, LayerNorm(64)), PostNorm(shared, LayerNorm(64))])
         self.frozen = PostNorm(FeedForward(64, 128, activation="gelu"), LayerNorm(64))
         self.frozen.requires_grad_(False)
-        self.head = VocabularyHead(64, 400, table=self.embedding, bias=True)
+        self.head = VocabularyHead(64, 400, embedding=self.embedding, bias=True)
 
     def forward(self, ids: Tensor) -> Tensor:
         x, _ = self.embedding(ids)

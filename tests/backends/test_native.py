@@ -210,7 +210,7 @@ def test_a_product_is_a_product(bits: int, n_in: int, n_out: int, n_rows: int) -
 def test_not_a_number_stays_one() -> None:
     model = build("sinusoidal").float()
     with torch.no_grad():
-        model.decoder.layers[0].feed_forward.part.wide.weight[0] = torch.nan
+        model.decoder.layers[0].feed_forward.sublayer.up_proj.weight[0] = torch.nan
     for precision in ("float32", "int8"):
         with pytest.raises(GenerationError, match="NaN"):
             generate(model, [[3, 4]], precision=precision)
@@ -242,24 +242,24 @@ class Louder(torch.nn.Linear):
 
 def _other_cross_heads(model: Any) -> None:
     cross = model.decoder.layers[0].cross_attention
-    d_model = cross.part.query.in_features
+    d_model = cross.sublayer.q_proj.in_features
     for layer in model.decoder.layers:
-        layer.cross_attention.part = MultiHeadAttention(d_model, 1)
+        layer.cross_attention.sublayer = MultiHeadAttention(d_model, 1)
 
 
 def _mixed_norms(model: Any) -> None:
     layer = model.decoder.layers[0]
     kind = PreNorm if isinstance(layer.feed_forward, PostNorm) else PostNorm
-    layer.feed_forward = kind(layer.feed_forward.part, layer.feed_forward.norm)
+    layer.feed_forward = kind(layer.feed_forward.sublayer, layer.feed_forward.norm)
 
 
 def _another_linear(model: Any) -> None:
-    part = model.decoder.layers[0].feed_forward.part
-    part.narrow.__class__ = Louder
+    part = model.decoder.layers[0].feed_forward.sublayer
+    part.down_proj.__class__ = Louder
 
 
 def _one_bias_missing(model: Any) -> None:
-    model.decoder.layers[0].attention.part.query.bias = None
+    model.decoder.layers[0].self_attention.sublayer.q_proj.bias = None
 
 
 def _few_biases(model: Any) -> None:
@@ -299,7 +299,7 @@ def test_the_default_dtype_does_not_matter() -> None:
     torch.set_default_dtype(torch.float32 if was == torch.float64 else torch.float64)
     try:
         with torch.no_grad():
-            model.decoder.layers[0].attention.part.query.weight.mul_(1.0)  # so that it is made anew
+            model.decoder.layers[0].self_attention.sublayer.q_proj.weight.mul_(1.0)  # so that it is made anew
         assert generate(model, [[3, 4, 5]], max_new_tokens=6) == before
     finally:
         torch.set_default_dtype(was)

@@ -126,11 +126,11 @@ def by_loading(model: Any) -> None:
 
 def in_place(model: Any) -> None:
     with torch.no_grad():
-        model.decoder.layers[0].attention.part.query.weight.mul_(1.5)
+        model.decoder.layers[0].self_attention.sublayer.q_proj.weight.mul_(1.5)
 
 
 def by_replacing(model: Any) -> None:
-    model.decoder.layers[1].attention.part.out.weight = torch.nn.Parameter(torch.randn(16, 16))
+    model.decoder.layers[1].self_attention.sublayer.out_proj.weight = torch.nn.Parameter(torch.randn(16, 16))
 
 
 def by_a_new_part(model: Any) -> None:

@@ -190,15 +190,15 @@ def test_multi_head_is_the_heads_side_by_side_and_projected(options: dict[str, A
     attention = shaken(MultiHeadAttention(D, H, d_memory=10, **options))
     x, memory = torch.randn(B, 3, D, dtype=torch.float64), torch.randn(B, 5, 10, dtype=torch.float64)
     width, group = attention.d_head, H // attention.n_kv_heads
-    query = attention.query(x)
-    keys, values = attention.key_value(memory).chunk(2, dim=-1)
+    query = attention.q_proj(x)
+    keys, values = attention.kv_proj(memory).chunk(2, dim=-1)
     scale = options.get("scale", width**-0.5)
     heads = []
     for h in range(H):
         mine, shared = slice(h * width, (h + 1) * width), slice(h // group * width, (h // group + 1) * width)
         scores = query[..., mine] @ keys[..., shared].transpose(1, 2) * scale
         heads.append(scores.softmax(-1) @ values[..., shared])
-    close(attention(x, memory), attention.out(torch.cat(heads, dim=-1)))
+    close(attention(x, memory), attention.out_proj(torch.cat(heads, dim=-1)))
 
 
 @pytest.mark.parametrize(
@@ -213,10 +213,10 @@ def test_multi_head_is_the_heads_side_by_side_and_projected(options: dict[str, A
 @torch.no_grad()
 def test_a_token_that_nobody_sees_still_looks(keep: Tensor) -> None:
     attention, x = shaken(MultiHeadAttention(D, H)), torch.randn(B, 5, D, dtype=torch.float64)
-    query = attention.query(x).unflatten(-1, (H, -1)).transpose(1, 2)
+    query = attention.q_proj(x).unflatten(-1, (H, -1)).transpose(1, 2)
     key, value = attention.keys_values(x)
     mixed = by_hand(query, key, value, keep.expand(B, H, 5, 5), None, None)
-    close(attention(x, keep=keep), attention.out(mixed.transpose(1, 2).flatten(2)))
+    close(attention(x, keep=keep), attention.out_proj(mixed.transpose(1, 2).flatten(2)))
 
 
 def test_self_attention_is_cross_attention_over_itself() -> None:

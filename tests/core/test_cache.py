@@ -109,7 +109,9 @@ def test_one_row_of_keep_for_all_survives_reordering(capacity: int | None) -> No
     close(logits[:, 0], model(torch.cat([ids.flip(0)[:, 1:4], ids[:, 4:5]], dim=1))[:, -1])
 
 
-@pytest.mark.parametrize("learning", ["", "layers.0.attention.part.query"], ids=["all learn", "only queries learn"])
+@pytest.mark.parametrize(
+    "learning", ["", "layers.0.self_attention.sublayer.q_proj"], ids=["all learn", "only queries learn"]
+)
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_gradients_pass_through_a_cached_prefix(scheme: str, learning: str) -> None:
     model, ids, keep = decoder_only(scheme), tokens(), layout("left")

@@ -29,7 +29,7 @@ def test_token_vectors_are_scaled_and_segments_added() -> None:
 
 def test_one_matrix_may_serve_source_target_and_output() -> None:
     source = target = shaken(TokenEmbedding(V, D))
-    head = VocabularyHead(D, V, table=source)
+    head = VocabularyHead(D, V, embedding=source)
     model = nn.ModuleList([source, target, head])
     assert [parameter.shape for parameter in model.parameters()] == [(V, D)]
 
@@ -46,7 +46,7 @@ def test_one_matrix_may_serve_source_target_and_output() -> None:
 def test_nothing_that_replaces_parameters_unties_them() -> None:
     def tied() -> nn.Module:
         source = TokenEmbedding(V, D)
-        return nn.ModuleList([source, VocabularyHead(D, V, table=source)])
+        return nn.ModuleList([source, VocabularyHead(D, V, embedding=source)])
 
     state = tied().state_dict()
     with torch.device("meta"):

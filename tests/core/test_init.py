@@ -15,13 +15,13 @@ WIDTH, VOCABULARY = 128, 500
 
 # How to build each, and how many matrices are packed into each of its parts.
 MATRICES: dict[str, tuple[Callable[[], nn.Module], dict[str, int]]] = {
-    "attention": (lambda: core.MultiHeadAttention(WIDTH, 4), {"query": 1, "key_value": 2, "out": 1}),
-    "grouped": (lambda: core.MultiHeadAttention(WIDTH, 8, n_kv_heads=2), {"query": 1, "key_value": 2, "out": 1}),
-    "feed-forward": (lambda: core.FeedForward(WIDTH, 512), {"wide": 1, "narrow": 1}),
-    "gated": (lambda: core.GatedFeedForward(WIDTH, 512, bias=True), {"gate_up": 2, "narrow": 1}),
+    "attention": (lambda: core.MultiHeadAttention(WIDTH, 4), {"q_proj": 1, "kv_proj": 2, "out_proj": 1}),
+    "grouped": (lambda: core.MultiHeadAttention(WIDTH, 8, n_kv_heads=2), {"q_proj": 1, "kv_proj": 2, "out_proj": 1}),
+    "feed-forward": (lambda: core.FeedForward(WIDTH, 512), {"up_proj": 1, "down_proj": 1}),
+    "gated": (lambda: core.GatedFeedForward(WIDTH, 512, bias=True), {"gate_up_proj": 2, "down_proj": 1}),
     "patches": (lambda: core.PatchEmbedding(WIDTH, image_size=16, patch_size=8), {"project": 1}),
     "series": (lambda: core.SeriesEmbedding(WIDTH, patch_length=16), {"project": 1}),
-    "classes": (lambda: core.ClassHead(core.Mean(), WIDTH, 64), {"out": 1}),
+    "classes": (lambda: core.ClassHead(core.MeanPool(), WIDTH, 64), {"out": 1}),
 }
 
 
@@ -78,5 +78,5 @@ def test_a_fresh_model_keeps_activations_of_order_one(wrap: type[core.PreNorm | 
         layer.register_forward_hook(lambda _, inputs, out: seen.append(out))
     hidden = core.Encoder(layers, norm=core.LayerNorm(WIDTH) if wrap is core.PreNorm else None)(x)
     assert all(0.5 < out.std().item() < 3 for out in seen)
-    logits = core.VocabularyHead(WIDTH, VOCABULARY, table=embedding)(hidden)
+    logits = core.VocabularyHead(WIDTH, VOCABULARY, embedding=embedding)(hidden)
     assert logits.std().item() == pytest.approx(1.0, rel=0.3)

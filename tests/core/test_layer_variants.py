@@ -49,17 +49,17 @@ def written_out(model: core.DecoderOnly, ids: Tensor) -> Tensor:
     x, _ = model.embedding(ids)
     for index, layer in enumerate(model.decoder.layers):
         assert isinstance(layer, EncoderLayer)
-        attention: Any = layer.attention.part
+        attention: Any = layer.self_attention.sublayer
         scheme = model.decoder.positions.of_layer(index)
         mask = model.decoder.masks[index % len(model.decoder.masks)]
         seen = (behind >= 0) & ((behind < 3) if len(mask.parts) > 1 else torch.ones_like(behind, dtype=torch.bool))
-        query = attention.query(x).unflatten(-1, (H, -1)).transpose(1, 2)
+        query = attention.q_proj(x).unflatten(-1, (H, -1)).transpose(1, 2)
         key, value = attention.keys_values(x)
         query, key = scheme.rotate(query, key, at, at)
         bias = scheme.bias(at, at)
         weights = core.attention_weights(query, key, keep=seen, bias=bias)
         heads = weights @ value.repeat_interleave(H // value.shape[1], dim=1)
-        x = layer.attention.get_submodule("norm")(x + attention.out(heads.transpose(1, 2).flatten(2)))
+        x = layer.self_attention.get_submodule("norm")(x + attention.out_proj(heads.transpose(1, 2).flatten(2)))
         x = layer.feed_forward(x)
     return model.head(model.decoder.norm(x))
 
@@ -174,8 +174,8 @@ class Narrowing(EncoderLayer):
 def test_a_layer_cannot_lose_the_padding() -> None:
     plain, keep, x = encoder_layer(), layout("left"), torch.randn(3, 8, D)
     with pytest.raises(ValueError, match="would lose the padding"):
-        core.Encoder([Stubborn(plain.attention, plain.feed_forward)])(x, keep)
-    narrowed = core.Encoder([Narrowing(plain.attention, plain.feed_forward)])
+        core.Encoder([Stubborn(plain.self_attention, plain.feed_forward)])(x, keep)
+    narrowed = core.Encoder([Narrowing(plain.self_attention, plain.feed_forward)])
     close(narrowed(x, keep)[keep], core.Encoder([plain], mask=window(2))(x, keep)[keep], 1e-6)
 
 
@@ -288,15 +288,15 @@ def llama_weights(theirs: nn.Module, *, norms: bool) -> dict[str, Tensor | None]
             return layer.get_parameter(f"{name}.weight")
 
         found |= {
-            f"{to}.attention.norm.weight": of("input_layernorm"),
-            f"{to}.attention.part.query.weight": of("self_attn.q_proj"),
-            f"{to}.attention.part.key_value.weight": torch.cat([of("self_attn.k_proj"), of("self_attn.v_proj")]),
-            f"{to}.attention.part.out.weight": of("self_attn.o_proj"),
-            f"{to}.attention.part.query_norm.weight": of("self_attn.q_norm") if norms else None,
-            f"{to}.attention.part.key_norm.weight": of("self_attn.k_norm") if norms else None,
+            f"{to}.self_attention.norm.weight": of("input_layernorm"),
+            f"{to}.self_attention.sublayer.q_proj.weight": of("self_attn.q_proj"),
+            f"{to}.self_attention.sublayer.kv_proj.weight": torch.cat([of("self_attn.k_proj"), of("self_attn.v_proj")]),
+            f"{to}.self_attention.sublayer.out_proj.weight": of("self_attn.o_proj"),
+            f"{to}.self_attention.sublayer.query_norm.weight": of("self_attn.q_norm") if norms else None,
+            f"{to}.self_attention.sublayer.key_norm.weight": of("self_attn.k_norm") if norms else None,
             f"{to}.feed_forward.norm.weight": of("post_attention_layernorm"),
-            f"{to}.feed_forward.part.gate_up.weight": torch.cat([of("mlp.gate_proj"), of("mlp.up_proj")]),
-            f"{to}.feed_forward.part.narrow.weight": of("mlp.down_proj"),
+            f"{to}.feed_forward.sublayer.gate_up_proj.weight": torch.cat([of("mlp.gate_proj"), of("mlp.up_proj")]),
+            f"{to}.feed_forward.sublayer.down_proj.weight": of("mlp.down_proj"),
         }
     return found
 
@@ -371,16 +371,17 @@ def test_parallel_layers_are_gpt_neoxs() -> None:
     for kind in ("weight", "bias"):
         weights[f"norm.{kind}"] = theirs.get_parameter(f"final_layer_norm.{kind}")
         for index, layer in enumerate(theirs.layers):
+            local = f"layers.{index}"
             joined = layer.get_parameter(f"attention.query_key_value.{kind}").unflatten(0, (H, 3, -1))
             query, key, value = (part.flatten(0, 1) for part in joined.unbind(1))
             weights |= {
-                f"layers.{index}.attention.norm.{kind}": layer.get_parameter(f"input_layernorm.{kind}"),
-                f"layers.{index}.attention.part.query.{kind}": query,
-                f"layers.{index}.attention.part.key_value.{kind}": torch.cat([key, value]),
-                f"layers.{index}.attention.part.out.{kind}": layer.get_parameter(f"attention.dense.{kind}"),
-                f"layers.{index}.feed_forward.norm.{kind}": layer.get_parameter(f"post_attention_layernorm.{kind}"),
-                f"layers.{index}.feed_forward.part.wide.{kind}": layer.get_parameter(f"mlp.dense_h_to_4h.{kind}"),
-                f"layers.{index}.feed_forward.part.narrow.{kind}": layer.get_parameter(f"mlp.dense_4h_to_h.{kind}"),
+                f"{local}.self_attention.norm.{kind}": layer.get_parameter(f"input_layernorm.{kind}"),
+                f"{local}.self_attention.sublayer.q_proj.{kind}": query,
+                f"{local}.self_attention.sublayer.kv_proj.{kind}": torch.cat([key, value]),
+                f"{local}.self_attention.sublayer.out_proj.{kind}": layer.get_parameter(f"attention.dense.{kind}"),
+                f"{local}.feed_forward.norm.{kind}": layer.get_parameter(f"post_attention_layernorm.{kind}"),
+                f"{local}.feed_forward.sublayer.up_proj.{kind}": layer.get_parameter(f"mlp.dense_h_to_4h.{kind}"),
+                f"{local}.feed_forward.sublayer.down_proj.{kind}": layer.get_parameter(f"mlp.dense_4h_to_h.{kind}"),
             }
     copied(decoder, weights)
     compare(decoder, theirs)

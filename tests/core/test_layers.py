@@ -39,15 +39,15 @@ def test_an_unknown_activation_names_the_known() -> None:
 
 def test_feed_forward_is_two_matrices_around_an_activation() -> None:
     part, x = shaken(core.FeedForward(D, 8)), batch()
-    (w1, b1), (w2, b2) = ((m.weight, m.bias) for m in (part.wide, part.narrow))
+    (w1, b1), (w2, b2) = ((m.weight, m.bias) for m in (part.up_proj, part.down_proj))
     close(part(x), (x @ w1.T + b1).clamp(min=0) @ w2.T + b2)
 
 
 def test_gated_feed_forward_multiplies_the_gate_in() -> None:
     part, x = shaken(core.GatedFeedForward(D, 8)), batch()
-    gate, up = part.gate_up.weight[:8], part.gate_up.weight[8:]
+    gate, up = part.gate_up_proj.weight[:8], part.gate_up_proj.weight[8:]
     hidden = x @ gate.T
-    close(part(x), (hidden * hidden.sigmoid() * (x @ up.T)) @ part.narrow.weight.T)
+    close(part(x), (hidden * hidden.sigmoid() * (x @ up.T)) @ part.down_proj.weight.T)
 
 
 def test_norms_are_torchs() -> None:
@@ -99,7 +99,7 @@ def test_residual_dropout_stands_on_the_part_alone(wrap: type[core.PreNorm | cor
 def test_a_decoder_layer_reads_itself_then_the_memory_then_widens() -> None:
     layer, x, memory = shaken(decoder_layer()), batch(), batch(4)
     lower, source = torch.ones(1, 1, 5, 5, dtype=torch.bool).tril(), core.padding([4, 2, 3])
-    y = layer.attention(x, keep=lower)
+    y = layer.self_attention(x, keep=lower)
     y = layer.cross_attention(y, memory, keep=source)
     close(layer(x, memory, keep=core.causal(), memory_keep=source), layer.feed_forward(y))
 
@@ -130,7 +130,10 @@ def test_one_layer_may_stand_in_a_stack_twice() -> None:
 
 def test_head_width_times_heads_may_differ_from_the_model() -> None:
     encoder = shaken(core.Encoder([encoder_layer(d_head=7, bias=False, out_bias=True)]))
-    shapes = {name: tuple(p.shape) for name, p in encoder.layers[0].get_submodule("attention.part").named_parameters()}
-    packed = {"query.weight": (7 * H, D), "key_value.weight": (14 * H, D)}
-    assert shapes == packed | {"out.weight": (D, 7 * H), "out.bias": (D,)}
+    shapes = {
+        name: tuple(p.shape)
+        for name, p in encoder.layers[0].get_submodule("self_attention.sublayer").named_parameters()
+    }
+    packed = {"q_proj.weight": (7 * H, D), "kv_proj.weight": (14 * H, D)}
+    assert shapes == packed | {"out_proj.weight": (D, 7 * H), "out_proj.bias": (D,)}
     assert encoder(batch()).shape == (3, 5, D)

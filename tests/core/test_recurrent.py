@@ -44,9 +44,9 @@ def test_additive_attention_is_bahdanaus_formula() -> None:
     weights = reader.weights(query, prepared, real)
     for b in range(3):
         for t in range(2):
-            projected = reader.query.weight @ query[b, t] + reader.query.bias
+            projected = reader.q_proj.weight @ query[b, t] + reader.q_proj.bias
             scores = [
-                reader.score.weight[0] @ torch.tanh(projected + reader.key.weight @ h) for h in memory[b, real[b]]
+                reader.score.weight[0] @ torch.tanh(projected + reader.k_proj.weight @ h) for h in memory[b, real[b]]
             ]
             wanted = torch.stack(scores).softmax(0)
             close(weights[b, t, real[b]], wanted)
@@ -75,14 +75,14 @@ def test_a_sentence_is_decoded_by_the_gru_equations(attention: bool) -> None:
     for x in model.target_embedding(target)[0][0]:
         context = ends
         if attention:
-            scores = reader.score(torch.tanh(reader.query(state) + reader.key(memory[0])))
+            scores = reader.score(torch.tanh(reader.q_proj(state) + reader.k_proj(memory[0])))
             context = (scores.softmax(0) * memory[0]).sum(0)
         given = cell.weight_ih @ torch.cat([x, context]) + cell.bias_ih
         held = cell.weight_hh @ state + cell.bias_hh
         (gr, gz, gn), (hr, hz, hn) = given.chunk(3), held.chunk(3)
         reset, update = torch.sigmoid(gr + hr), torch.sigmoid(gz + hz)
         state = (1 - update) * torch.tanh(gn + reset * hn) + update * state
-        logits.append(model.head(torch.tanh(decoder.out(torch.cat([state, context, x])))))
+        logits.append(model.head(torch.tanh(decoder.out_proj(torch.cat([state, context, x])))))
     close(model(source, target)[0], torch.stack(logits))
 
 

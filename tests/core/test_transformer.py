@@ -46,7 +46,7 @@ def answer(model: nn.Module, ids: Tensor) -> Tensor:
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_an_encoders_batch_equals_each_row_alone(scheme: str, where: str) -> None:
     ids, keep = tokens(), layout(where)
-    for model in (encoder_only(scheme), encoder_only(scheme, core.ClassHead(core.Mean(), D, 5))):
+    for model in (encoder_only(scheme), encoder_only(scheme, core.ClassHead(core.MeanPool(), D, 5))):
         together = model(ids, keep)
         for row in range(3):
             alone = model(ids[row : row + 1, keep[row]])[0]
@@ -131,7 +131,7 @@ def test_half_precision_stays_finite_and_near(build: Callable[[], nn.Module], dt
 
 
 def test_an_encoder_takes_segments_and_positions() -> None:
-    positions, head = core.Learned(32, D), core.ClassHead(core.FirstToken(), D, 4)
+    positions, head = core.Learned(32, D), core.ClassHead(core.ClsPool(), D, 4)
     encoder = core.Encoder([encoder_layer()], positions=positions)
     model = shaken(core.EncoderOnly(embedding=core.TokenEmbedding(V, D, n_segments=2), encoder=encoder, head=head))
     ids, segments, pos = tokens(), torch.randint(0, 2, (3, 8)), torch.arange(8) + 3
@@ -159,11 +159,11 @@ def test_images_and_series_go_through_the_same_encoder() -> None:
     image = core.EncoderOnly(
         embedding=core.PatchEmbedding(D, image_size=8, patch_size=4),
         encoder=encoder,
-        head=core.ClassHead(core.FirstToken(), D, 10),
+        head=core.ClassHead(core.ClsPool(), D, 10),
     )
     assert image(torch.randn(2, 3, 8, 8)).shape == (2, 10)
     series = core.EncoderOnly(
-        embedding=core.SeriesEmbedding(D), encoder=encoder, head=core.ForecastHead(core.Joined(9), 9 * D, horizon=5)
+        embedding=core.SeriesEmbedding(D), encoder=encoder, head=core.ForecastHead(core.ConcatPool(9), 9 * D, horizon=5)
     ).double()
     days = torch.randn(2, 30, 1, dtype=torch.float64)
     observed = torch.arange(30) < torch.tensor([[30], [13]])

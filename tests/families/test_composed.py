@@ -292,7 +292,7 @@ def sharing_layers() -> Any:
 
 def sharing_a_weight() -> Any:
     module = MODELS["original apart"]()
-    module.head.table.weight = module.target_embedding.weight
+    module.head.embedding.weight = module.target_embedding.weight
     return module
 
 
@@ -307,38 +307,47 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         changed("llama", "decoder.layers.2.feed_forward.norm", Louder(D)),
         r"decoder\.layers\.2\.feed_forward\.norm is Louder.* RMSNorm there",
     ),
-    "the same in the first layer": (changed("llama", f"{LAYER}.attention.norm", Louder(D)), "attention.norm is Louder"),
+    "the same in the first layer": (
+        changed("llama", f"{LAYER}.self_attention.norm", Louder(D)),
+        "attention.norm is Louder",
+    ),
     "at the end": (changed("llama", "decoder.norm", Louder(D)), r"^decoder\.norm is Louder"),
-    "another map": (changed("gpt2", f"{LAYER}.attention.part.out", nn.Bilinear(2, 2, 2)), "part.out is Bilinear"),
+    "another map": (
+        changed("gpt2", f"{LAYER}.self_attention.sublayer.out_proj", nn.Bilinear(2, 2, 2)),
+        "sublayer.out_proj is Bilinear",
+    ),
     "another map in another layer": (
-        changed("gpt2", "decoder.layers.1.attention.part.key_value", nn.Identity()),
-        r"layers\.1\.attention\.part\.key_value is Identity.*Linear",
+        changed("gpt2", "decoder.layers.1.self_attention.sublayer.kv_proj", nn.Identity()),
+        r"layers\.1\.self_attention\.sublayer\.kv_proj is Identity.*Linear",
     ),
     "no dropout": (changed("gpt2", f"{LAYER}.feed_forward.dropout", None), "feed_forward.dropout is left out"),
     "a layer in another order": (
         lambda: _changed(MODELS["gpt2"](), "decoder.layers.1", build(ORIGINAL).get_submodule("encoder.layers.0")),
-        r"decoder\.layers\.1\.attention is PostNorm.*PreNorm",
+        r"decoder\.layers\.1\.self_attention is PostNorm.*PreNorm",
     ),
     "a layer with another epsilon": (
         changed("gpt2", "decoder.layers.1.feed_forward.norm.eps", 1e-6),
         r"decoder\.layers\.1\.feed_forward\.norm\.eps is 1e-06.*0\.001",
     ),
     "a layer with another width": (
-        changed("original", "encoder.layers.1.feed_forward.part", core.FeedForward(D, 41)),
-        r"encoder\.layers\.1\.feed_forward\.part\.wide\.out_features is 41.*40",
+        changed("original", "encoder.layers.1.feed_forward.sublayer", core.FeedForward(D, 41)),
+        r"encoder\.layers\.1\.feed_forward\.sublayer\.up_proj\.out_features is 41.*40",
     ),
     "a layer without a bias": (
-        changed("original", "encoder.layers.1.attention.part.query.bias", None),
-        r"encoder\.layers\.1\.attention\.part\.query\.bias is left out.*\(24,\)",
+        changed("original", "encoder.layers.1.self_attention.sublayer.q_proj.bias", None),
+        r"encoder\.layers\.1\.self_attention\.sublayer\.q_proj\.bias is left out.*\(24,\)",
     ),
-    "a bias of one map alone": (changed("original", f"{LAYER}.attention.part.query.bias", None), "key_value.bias is"),
+    "a bias of one map alone": (
+        changed("original", f"{LAYER}.self_attention.sublayer.q_proj.bias", None),
+        "kv_proj.bias is",
+    ),
     "another activation": (
-        changed("original", f"{LAYER}.feed_forward.part.activation", torch.sigmoid),
-        r"decoder\.layers\.0\.feed_forward\.part\.activation is .*sigmoid.*relu or gelu",
+        changed("original", f"{LAYER}.feed_forward.sublayer.activation", torch.sigmoid),
+        r"decoder\.layers\.0\.feed_forward\.sublayer\.activation is .*sigmoid.*relu or gelu",
     ),
     "another activation later": (
-        changed("original", "decoder.layers.2.feed_forward.part.activation", torch.tanh),
-        r"decoder\.layers\.2\.feed_forward\.part\.activation is .*tanh",
+        changed("original", "decoder.layers.2.feed_forward.sublayer.activation", torch.tanh),
+        r"decoder\.layers\.2\.feed_forward\.sublayer\.activation is .*tanh",
     ),
     "a mask": (changed("gpt2", "decoder.mask", core.everything()), r"decoder\.mask is everything\(\)"),
     "a rule made from a known one": (changed("gpt2", "decoder.mask", core.Mask((Past(),))), r"decoder\.mask is causal"),
@@ -355,11 +364,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         r"source_embedding\.segments is \(2, 24\).*left out",
     ),
     "an output of another embedding": (
-        lambda: _changed(m := build(ORIGINAL, tied="none"), "head.table", m.source_embedding),
-        r"head\.table is TokenEmbedding.*Table",
+        lambda: _changed(m := build(ORIGINAL, tied="none"), "head.embedding", m.source_embedding),
+        r"head\.embedding is TokenEmbedding.*OutputEmbedding",
     ),
     "layers that are one": (sharing_layers, r"decoder\.layers\.2\..* one with decoder\.layers\.0"),
-    "weights that are one": (sharing_a_weight, r"head\.table\.weight is .* one with target_embedding\.weight"),
+    "weights that are one": (sharing_a_weight, r"head\.embedding\.weight is .* one with target_embedding\.weight"),
 }
 
 

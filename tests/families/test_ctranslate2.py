@@ -131,8 +131,8 @@ def test_round_trip_keeps_ties_and_number_of_weights(name: str, tmp_path: Path) 
     write_folder(model, tmp_path)
     back = from_ctranslate2(tmp_path).module
     before, n_after = (sum(p.numel() for p in module.parameters()) for module in (model.module, back))
-    cross = [part for path, part in model.module.named_modules() if path.endswith("cross_attention.part")]
-    repeated = sum((part.n_heads // part.n_kv_heads - 1) * _size(part.key_value) for part in cross)
+    cross = [part for path, part in model.module.named_modules() if path.endswith("cross_attention.sublayer")]
+    repeated = sum((part.n_heads // part.n_kv_heads - 1) * _size(part.kv_proj) for part in cross)
     unused = sum(p.offset * D for p in model.module.modules() if isinstance(p, core.Learned))  # BART's rows 0 and 1
     assert n_after == before + repeated - unused
     assert _ties(back) == _ties(model.module)
@@ -141,8 +141,8 @@ def test_round_trip_keeps_ties_and_number_of_weights(name: str, tmp_path: Path) 
 def _ties(module: Any) -> list[bool]:
     """Whether the output, and the source, share the matrix of what is written."""
     if isinstance(module, core.DecoderOnly):
-        return [module.head.table is module.embedding]
-    return [part is module.target_embedding for part in (module.head.table, module.source_embedding)]
+        return [module.head.embedding is module.embedding]
+    return [part is module.target_embedding for part in (module.head.embedding, module.source_embedding)]
 
 
 def _size(part: nn.Module) -> int:
@@ -253,7 +253,7 @@ def set_encoder_eps(module: Any) -> None:
 
 def set_cross_attention(module: Any) -> None:
     for layer in module.decoder.layers:
-        layer.cross_attention.part = core.MultiHeadAttention(D, 6)
+        layer.cross_attention.sublayer = core.MultiHeadAttention(D, 6)
 
 
 PLAIN, RECURRENT = MODELS["original"], {"family": "recurrent", "vocab_size": V, "d_model": D}
@@ -264,7 +264,7 @@ REFUSED = {
     "alibi in an encoder": (partial(build, ORIGINAL, positions="alibi"), "encoder.positions, alibi"),
     "one layer post-norm": (
         changed(MODELS["pre-norm"], lambda m: setattr(m.decoder.layers, "1", PLAIN().decoder.layers[1])),
-        "decoder.layers.1.attention is PostNorm; .* only have PreNorm",
+        "decoder.layers.1.self_attention is PostNorm; .* only have PreNorm",
     ),
     "another epsilon": (
         changed(PLAIN, put("encoder.layers.1.feed_forward.norm.eps", 1e-3)),
@@ -287,8 +287,8 @@ REFUSED = {
         "decoder.layers.2.feed_forward.norm is Louder",
     ),
     "another activation": (
-        changed(PLAIN, put("decoder.layers.0.feed_forward.part.activation", torch.sigmoid)),
-        "decoder.layers.0.feed_forward.part.activation",
+        changed(PLAIN, put("decoder.layers.0.feed_forward.sublayer.activation", torch.sigmoid)),
+        "decoder.layers.0.feed_forward.sublayer.activation",
     ),
     "a transform": (changed(PLAIN, put("head.transform", nn.Linear(D, D))), "head.transform is Linear"),
     "segments": (

@@ -308,7 +308,7 @@ def test_an_unscaled_t5_without_output_copies_the_embedding() -> None:
     assert not config["scale_decoder_outputs"]
     del tensors["lm_head.weight"]
     state = read_published(config, tensors).module.state_dict()
-    assert torch.equal(state["head.table.weight"], tensors["shared.weight"])
+    assert torch.equal(state["head.embedding.weight"], tensors["shared.weight"])
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -327,7 +327,7 @@ def test_a_module_read_in_is_ready_to_use_and_to_train() -> None:
     module = read_published(config, tensors).module
     assert not module.training
     assert all(parameter.requires_grad and not parameter.is_meta for parameter in module.parameters())
-    assert module.head.table is module.source_embedding is module.target_embedding
+    assert module.head.embedding is module.source_embedding is module.target_embedding
 
 
 def test_generation_defaults_come_from_both_files_and_the_later_one_counts() -> None:

@@ -239,7 +239,7 @@ def test_layers_say_what_was_traced(name: str) -> None:
 def neurons(model: Any) -> tuple[list[list[float]], list[float]]:
     """Those of the encoder's first layer, noted by the test itself, and the share of silent ones the document says."""
     noted: list[Tensor] = []
-    narrow = model.encoder.layers[0].feed_forward.part.narrow
+    narrow = model.encoder.layers[0].feed_forward.sublayer.down_proj
     narrow.register_forward_pre_hook(lambda _, args: noted.append(args[0][0]))
     arrays = Arrays()
     first = layers(traced(model), arrays)[0]
@@ -266,11 +266,11 @@ def test_neurons_that_are_never_zero_are_silent_when_faint() -> None:
 
 def test_a_faint_neuron_is_not_shown_as_none_and_a_dead_layer_is() -> None:
     model = build("sinusoidal")
-    for wide in (layer.feed_forward.part.wide for layer in model.encoder.layers):
+    for wide in (layer.feed_forward.sublayer.up_proj for layer in model.encoder.layers):
         torch.nn.init.zeros_(wide.weight)
         torch.nn.init.zeros_(wide.bias)
     with torch.no_grad():
-        model.encoder.layers[1].feed_forward.part.wide.bias[:2] = torch.tensor([1e-6, 1.0])
+        model.encoder.layers[1].feed_forward.sublayer.up_proj.bias[:2] = torch.tensor([1e-6, 1.0])
     arrays = Arrays()
     inactive, faint = (layer for layer in layers(traced(model), arrays) if layer["stack"] == "encoder")
     assert not read(arrays, inactive["hidden"]).any()
@@ -280,7 +280,7 @@ def test_a_faint_neuron_is_not_shown_as_none_and_a_dead_layer_is() -> None:
 
 def test_broken_weights_are_refused() -> None:
     model = build("sinusoidal")
-    torch.nn.init.constant_(model.encoder.layers[1].attention.part.query.weight, math.nan)
+    torch.nn.init.constant_(model.encoder.layers[1].self_attention.sublayer.q_proj.weight, math.nan)
     with pytest.raises(RecordingError, match=r"encoder\.layers\.1.* not finite"):
         written(traced(model))
 

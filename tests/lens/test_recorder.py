@@ -52,7 +52,7 @@ def decoder_only(shared: bool = False) -> DecoderOnly:
 
 def test_weights_times_values_are_what_the_attention_gave(model: Any) -> None:
     """The weights are the true ones: applied to the values by hand, they give the module's own output."""
-    attention = model.decoder.layers[1].cross_attention.part
+    attention = model.decoder.layers[1].cross_attention.sublayer
     recorded: dict[str, Tensor] = {}
     attention.attention.register_forward_hook(lambda _, inputs, output: recorded.update(value=inputs[2], output=output))
     with heedful.record(model) as recording:

@@ -90,7 +90,7 @@ def test_queries_are_what_the_projection_makes_of_x(name: str) -> None:
     seen = traced(model)
     for place, look in enumerate(seen.looks):
         attention, numbers = model.get_submodule(look.path), seen.numbers[place]
-        query = attention.query(numbers.x).unflatten(-1, (4, -1)).transpose(0, 1)
+        query = attention.q_proj(numbers.x).unflatten(-1, (4, -1)).transpose(0, 1)
         if name == "rotary" and look.kind == "self":
             assert not torch.allclose(query, numbers.query)
             pos = torch.arange(len(numbers.x))
@@ -107,9 +107,9 @@ def residuals(layer: Any, x: Tensor, **context: Any) -> list[tuple[Tensor, Tenso
         inputs = {} if name == "feed_forward" else context
         if isinstance(wrap, core.PreNorm):
             before, normalized = x, wrap.norm(x)
-            total = out = x + wrap.part(normalized, **inputs)
+            total = out = x + wrap.sublayer(normalized, **inputs)
         else:
-            before = total = x + wrap.part(x, **inputs)
+            before = total = x + wrap.sublayer(x, **inputs)
             normalized = out = wrap.norm(total)
         traced.append((x, before, normalized, total))
         x = out
@@ -127,7 +127,7 @@ def test_norms_and_residuals_are_those_of_a_layer_run_by_hand(name: str) -> None
     assert [layer.layer for layer in layers] == [0, 1]
     for layer, module, entry in zip(layers, model.encoder.layers, entries, strict=True):
         by_hand = residuals(module, entry)
-        assert list(layer.parts) == ["attention", "feed_forward"]
+        assert list(layer.parts) == ["self_attention", "feed_forward"]
         for part, (x, before, normalized, total) in zip(layer.parts.values(), by_hand, strict=True):
             assert part.order == ("pre" if name == "pre-norm" else "post")
             for statistics, vectors in ((part.before, before[0]), (part.after, normalized[0])):
@@ -152,19 +152,19 @@ def test_neurons_are_what_the_feed_forward_narrows(name: str) -> None:
     model = build(name)
     inputs: list[Tensor] = []
     for layer in model.encoder.layers:
-        layer.feed_forward.part.register_forward_pre_hook(lambda _, args: inputs.append(args[0]))
+        layer.feed_forward.sublayer.register_forward_pre_hook(lambda _, args: inputs.append(args[0]))
     layers = [layer for layer in traced(model).layers if layer.stack == "encoder"]
     for layer, module, x in zip(layers, model.encoder.layers, inputs, strict=True):
-        part, seen = module.feed_forward.part, layer.parts["feed_forward"]
+        part, seen = module.feed_forward.sublayer, layer.parts["feed_forward"]
         if name == "pre-norm":
-            gate, up = part.gate_up(x).chunk(2, dim=-1)
+            gate, up = part.gate_up_proj(x).chunk(2, dim=-1)
             wanted = part.activation(gate) * up
         else:
-            wanted = F.relu(part.wide(x))
+            wanted = F.relu(part.up_proj(x))
         assert seen.hidden is not None
         assert torch.equal(seen.hidden, wanted[0])
         assert seen.has_zeros == (part.activation is F.relu)
-        assert layer.parts["attention"].hidden is None
+        assert layer.parts["self_attention"].hidden is None
 
 
 def test_a_layer_that_runs_three_times_is_three_layers() -> None:
@@ -201,8 +201,8 @@ def test_a_norm_of_another_make_has_no_name_and_a_batch_norm_has() -> None:
     layer = traced(model_of("patchtst")).layers[0]
     assert {part.norm for part in layer.parts.values()} == {"batch"}
     model = build("sinusoidal")
-    model.encoder.layers[0].attention.norm = torch.nn.Identity()
-    assert traced(model).layers[0].parts["attention"].norm is None
+    model.encoder.layers[0].self_attention.norm = torch.nn.Identity()
+    assert traced(model).layers[0].parts["self_attention"].norm is None
 
 
 @torch.no_grad()

@@ -141,11 +141,11 @@ def test_shared_tensors_are_stored_once_and_come_back_shared() -> None:
     module, other = tiny(), tiny()
     weights = weights_of(module)
     assert "source_embedding.weight" in weights
-    assert not {"target_embedding.weight", "head.table.weight"} & weights.keys()
+    assert not {"target_embedding.weight", "head.embedding.weight"} & weights.keys()
     put_weights(other, {name: weight + 1 for name, weight in weights.items()})
     state = other.state_dict()
-    assert torch.equal(state["head.table.weight"], weights["source_embedding.weight"] + 1)
-    assert state["head.table.weight"].data_ptr() == state["source_embedding.weight"].data_ptr()
+    assert torch.equal(state["head.embedding.weight"], weights["source_embedding.weight"] + 1)
+    assert state["head.embedding.weight"].data_ptr() == state["source_embedding.weight"].data_ptr()
 
 
 def test_weights_of_another_model_are_refused() -> None:

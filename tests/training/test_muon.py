@@ -172,9 +172,9 @@ def names(module: nn.Module) -> dict[str, int]:
 @pytest.mark.parametrize("changes", [{}, {"positions": "learned"}, {"positions": "relative"}, {"tied": "none"}])
 def test_the_maps_inside_the_layers_of_a_translator(changes: dict[str, Any]) -> None:
     module = tiny(**changes)
-    ends = (".query.weight", ".key_value.weight", ".out.weight", ".wide.weight", ".narrow.weight")
+    ends = (".q_proj.weight", ".kv_proj.weight", ".out_proj.weight", ".up_proj.weight", ".down_proj.weight")
     expected = {
-        name: 2 if "key_value" in name else 1
+        name: 2 if "kv_proj" in name else 1
         for name, _ in module.named_parameters()
         if ".layers." in name and name.endswith(ends)
     }
@@ -191,7 +191,7 @@ def test_in_other_families_too(preset: str) -> None:
     assert bool(taken) == ("recurrent" not in preset)
     parameters = dict(module.named_parameters())
     for name, pieces in taken.items():
-        assert pieces == (2 if "key_value" in name or "gate_up" in name else 1)
+        assert pieces == (2 if "kv_proj" in name or "gate_up_proj" in name else 1)
         assert parameters[name].dim() == 2
     in_layers = {name for name, weight in parameters.items() if ".layers." in name and weight.dim() == 2}
     assert set(taken) == {name for name in in_layers if "positions" not in name}

@@ -27,7 +27,7 @@ def test_matrices_decay_and_nothing_else_in_a_transformer(changes: dict[str, Any
     }
     assert undecayed(module) == expected
     assert any(name.endswith("query.weight") for name, _ in module.named_parameters())
-    assert ("head.table.weight" in dict(module.named_parameters())) == (changes.get("tied") == "none")
+    assert ("head.embedding.weight" in dict(module.named_parameters())) == (changes.get("tied") == "none")
 
 
 def test_matrices_decay_and_nothing_else_in_a_recurrent_model() -> None:

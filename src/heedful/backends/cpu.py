@@ -240,7 +240,7 @@ class PackedEncoderLayer(_PackedLayer, core.EncoderLayer):
         at = real_tokens(x, keep, cache)
         if at is None:
             return super().forward(x, keep=keep, cache=cache, **context)
-        x = self.attention(at.pack(x), keep=keep, rotate=context.get("rotate"), at=at)
+        x = self.self_attention(at.pack(x), keep=keep, rotate=context.get("rotate"), at=at)
         return at.unpack(self.feed_forward(x))
 
 
@@ -254,7 +254,7 @@ class PackedDecoderLayer(_PackedLayer, core.DecoderLayer):
         at, memory_at = real_tokens(x, keep, cache), real_tokens(memory, memory_keep, cache)
         if at is None or memory_at is None or at.rows != memory_at.rows:
             return super().forward(x, memory, keep=keep, memory_keep=memory_keep, cache=cache, **context)
-        x = self.attention(at.pack(x), keep=keep, rotate=context.get("rotate"), at=at)
+        x = self.self_attention(at.pack(x), keep=keep, rotate=context.get("rotate"), at=at)
         x = self.cross_attention(x, memory_at.pack(memory), keep=memory_keep, at=at, memory_at=memory_at)
         return at.unpack(self.feed_forward(x))
 
@@ -274,13 +274,13 @@ class PackedMultiHeadAttention(ModuleImplementation, core.MultiHeadAttention):
     ) -> Tensor:
         if at is None:
             return super().forward(x, memory, **context)
-        query = self._heads(at.unpack(self.query(x)), self.n_heads)
+        query = self._heads(at.unpack(self.q_proj(x)), self.n_heads)
         source, source_at = (x, at) if memory is None else (memory, memory_at)
-        key_value = source_at.unpack(self.key_value(source)).unflatten(-1, (2, self.n_kv_heads, self.d_head))
-        key, value = (part.transpose(1, 2) for part in key_value.unbind(2))
+        keys_values = source_at.unpack(self.kv_proj(source)).unflatten(-1, (2, self.n_kv_heads, self.d_head))
+        key, value = (part.transpose(1, 2) for part in keys_values.unbind(2))
         rotate = context.get("rotate")
         if rotate is not None:
             query, key = rotate(query, key)
         mixed = self.attention(query, key, value, context["keep"])  # (B, H, T, K)
-        out: Tensor = self.out(at.pack(mixed.transpose(1, 2).flatten(2)))
+        out: Tensor = self.out_proj(at.pack(mixed.transpose(1, 2).flatten(2)))
         return out

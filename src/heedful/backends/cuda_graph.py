@@ -68,7 +68,7 @@ class SlotCache:
     def memory(self, layer: int, compute: Callable[[], KeysValues]) -> KeysValues:
         return self.sources[layer]
 
-    def advance(self, n_new: int, key_positions: Tensor | None, *, padded: bool, given: bool) -> None:
+    def advance(self, n_new: int, key_positions: Tensor | None, *, needs_keep: bool, needs_positions: bool) -> None:
         self.lengths.add_(n_new).clamp_(max=len(self._slots) - 1)  # rows in unused slots must stay in bounds
 
     def reorder(self, rows: Tensor) -> None:

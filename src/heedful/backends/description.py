@@ -15,26 +15,26 @@ from torch import Tensor, nn
 from .. import core
 from ..core.masks import Causal
 
-STACK = ("mask", "masks", "positions", "entry", "dropout", "layers", "norm", "recompute")
-RESIDUAL = ("norm", "part", "dropout")
+STACK = ("mask", "masks", "positions", "entry", "dropout", "layers", "norm", "activation_checkpointing")
+RESIDUAL = ("norm", "sublayer", "dropout")
 ATTRIBUTES: dict[type[nn.Module], tuple[str, ...]] = {
     core.EncoderDecoder: ("source_embedding", "encoder", "target_embedding", "decoder", "head"),
     core.DecoderOnly: ("embedding", "decoder", "head"),
     core.Encoder: STACK,
     core.Decoder: STACK,
-    core.EncoderLayer: ("attention", "feed_forward"),
-    core.DecoderLayer: ("attention", "cross_attention", "feed_forward"),
+    core.EncoderLayer: ("self_attention", "feed_forward"),
+    core.DecoderLayer: ("self_attention", "cross_attention", "feed_forward"),
     core.PreNorm: RESIDUAL,
     core.PostNorm: RESIDUAL,
-    core.MultiHeadAttention: ("n_heads", "n_kv_heads", "d_head", "query", "key_value", "attention", "out"),
+    core.MultiHeadAttention: ("n_heads", "n_kv_heads", "d_head", "q_proj", "kv_proj", "attention", "out_proj"),
     core.DotProduct: ("scale", "dropout"),
-    core.FeedForward: ("activation", "wide", "dropout", "narrow"),
-    core.GatedFeedForward: ("activation", "gate_up", "dropout", "narrow"),
+    core.FeedForward: ("activation", "up_proj", "dropout", "down_proj"),
+    core.GatedFeedForward: ("activation", "gate_up_proj", "dropout", "down_proj"),
     core.LayerNorm: ("eps", "weight", "bias"),
     core.RMSNorm: ("eps", "weight"),
     core.Rotary: ("d_head", "width", "base", "interleaved", "scaling"),
     core.TokenEmbedding: ("scale", "weight", "segments"),
-    core.VocabularyHead: ("transform", "scale", "table", "bias"),
+    core.VocabularyHead: ("transform", "scale", "embedding", "bias"),
 }
 POSITIONS = (core.Positions, core.Sinusoidal, core.Learned, core.Relative, core.ALiBi, core.Rotary)
 EVERY_MODULE = frozenset(vars(nn.Module()))
@@ -43,7 +43,7 @@ EVERY_MODULE = frozenset(vars(nn.Module()))
 class Reason(NamedTuple):
     """A reason why a model cannot use a backend, or cannot use it for one of its parts."""
 
-    part: str  # its path in the model, "decoder.layers.3.attention"; "" for the model or the machine as a whole
+    part: str  # its path in the model, "decoder.layers.3.self_attention"; "" for the model or the machine as a whole
     what: str
 
     def __str__(self) -> str:
@@ -54,7 +54,11 @@ class Reason(NamedTuple):
         return Reason(".".join(filter(None, (path, self.part))), self.what)
 
 
-SUBLAYERS = ("attention", "cross_attention", "feed_forward")  # attributes of a layer, in the order in which they run
+SUBLAYERS = (
+    "self_attention",
+    "cross_attention",
+    "feed_forward",
+)  # attributes of a layer, as they run
 
 
 class Sublayer(NamedTuple):
@@ -63,13 +67,13 @@ class Sublayer(NamedTuple):
     name: str  # one of SUBLAYERS
     norm_first: bool
     norm: nn.Module
-    part: Any
+    module: Any
 
 
 def sublayers(layer: nn.Module) -> list[Sublayer]:
     """Return the sublayers of a layer, in the order in which they run."""
     wraps = _residuals(layer).items()
-    return [Sublayer(name, isinstance(wrap, core.PreNorm), wrap.norm, wrap.part) for name, wrap in wraps]
+    return [Sublayer(name, isinstance(wrap, core.PreNorm), wrap.norm, wrap.sublayer) for name, wrap in wraps]
 
 
 def _residuals(layer: nn.Module) -> dict[str, Any]:
@@ -78,14 +82,14 @@ def _residuals(layer: nn.Module) -> dict[str, Any]:
 
 def joined_projection(part: core.MultiHeadAttention) -> tuple[Tensor, Tensor | None]:
     """Return the projections to queries, keys and values as one matrix ((H + 2 G) · K, D), and their bias."""
-    both = part.query, part.key_value
-    bias = None if part.query.bias is None else torch.cat([linear.bias.detach() for linear in both])
+    both = part.q_proj, part.kv_proj
+    bias = None if part.q_proj.bias is None else torch.cat([linear.bias.detach() for linear in both])
     return torch.cat([linear.weight.detach() for linear in both]), bias
 
 
 def first_projection(part: Any) -> nn.Linear:
     """Return the first linear map of a feed-forward part."""
-    linear: nn.Linear = part.gate_up if hasattr(part, "gate_up") else part.wide
+    linear: nn.Linear = part.gate_up_proj if hasattr(part, "gate_up_proj") else part.up_proj
     return linear
 
 
@@ -119,10 +123,10 @@ def attention_refusals(part: Any) -> Iterator[Reason]:
     if reasons:
         return
     yield from within("attention", only(part.attention, core.DotProduct))
-    for name in ("query", "key_value", "out"):
+    for name in ("q_proj", "kv_proj", "out_proj"):
         yield from within(name, only(getattr(part, name), nn.Linear))
-    if (part.query.bias is None) != (part.key_value.bias is None):
-        yield Reason("", "query and key_value do not both have a bias, or both none")
+    if (part.q_proj.bias is None) != (part.kv_proj.bias is None):
+        yield Reason("", "q_proj and kv_proj do not both have a bias, or both none")
 
 
 def layer_refusals(layer: Any) -> Iterator[Reason]:
@@ -135,9 +139,9 @@ def layer_refusals(layer: Any) -> Iterator[Reason]:
         if reasons:
             continue
         if name == "feed_forward":
-            yield from within(f"{name}.part", only(wrap.part, core.FeedForward, core.GatedFeedForward))
+            yield from within(f"{name}.sublayer", only(wrap.sublayer, core.FeedForward, core.GatedFeedForward))
         else:
-            yield from within(f"{name}.part", attention_refusals(wrap.part))
+            yield from within(f"{name}.sublayer", attention_refusals(wrap.sublayer))
     if len(kinds := {type(wrap) for wrap in _residuals(layer).values()}) > 1:
         yield Reason("", f"its residuals differ: {_listed(kinds)}")
 

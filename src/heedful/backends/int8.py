@@ -97,7 +97,7 @@ class Int8MultiHeadAttention(ModuleImplementation, MultiHeadAttention):
     """
 
     def finish(self, context: Any) -> None:
-        linears: list[nn.Module] = [self.query, self.key_value]
+        linears: list[nn.Module] = [self.q_proj, self.kv_proj]
         for linear in linears:
             if isinstance(linear, Int8Linear):
                 linear.set_dtype(torch.float64)

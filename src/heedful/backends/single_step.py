@@ -30,7 +30,7 @@ class StepCache(Protocol):
     def append(self, layer: int, key: Tensor, value: Tensor) -> KeysValues: ...
     def memory(self, layer: int, compute: Callable[[], KeysValues]) -> KeysValues: ...
     def key_positions(self, new: Tensor | None) -> Tensor | None: ...
-    def advance(self, n_new: int, key_positions: Tensor | None, *, padded: bool, given: bool) -> None: ...
+    def advance(self, n_new: int, key_positions: Tensor | None, *, needs_keep: bool, needs_positions: bool) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class SelfAttention:
     """Attention over the cache. One product, `qkv`, gives queries, keys and values; in cross-attention only queries."""
 
     def __init__(self, part: core.MultiHeadAttention, index: int, qkv: Linear) -> None:
-        self._qkv, self._out, self._index = qkv, part.out, index
+        self._qkv, self._out, self._index = qkv, part.out_proj, index
         self._heads = part.n_heads, part.n_kv_heads, part.n_kv_heads
         self._width = part.d_head
         self._options: dict[str, Any] = {"scale": part.attention.scale, "enable_gqa": part.n_heads != part.n_kv_heads}
@@ -94,16 +94,16 @@ class SingleStepDecoder(Implementation):
         self._parts: list[tuple[bool, nn.Module, Callable[..., Tensor], bool]] = []
         for index, (layer, joined) in enumerate(zip(module.decoder.layers, qkv, strict=True)):
             for name, norm_first, norm, part in sublayers(layer):
-                if name == "attention":
+                if name == "self_attention":
                     part = SelfAttention(part, index, joined)
                 elif name == "cross_attention":
-                    part = CrossAttention(part, index, part.query)
+                    part = CrossAttention(part, index, part.q_proj)
                 self._parts.append((norm_first, norm, part, name != "feed_forward"))
 
     @staticmethod
     def joined_projections(module: Any) -> list[nn.Linear]:
         """Return each layer's projections to queries, keys and values as one linear map, for a supported model."""
-        return [_linear(*joined_projection(sublayers(layer)[0].part)) for layer in module.decoder.layers]
+        return [_linear(*joined_projection(sublayers(layer)[0].module)) for layer in module.decoder.layers]
 
     def step(self, tokens: Tensor, cache: StepCache, real: Tensor | None, memory_keep: Tensor | None) -> Tensor:
         """Decode a new token for each row (R,). Return logits (R, V).
@@ -122,7 +122,7 @@ class SingleStepDecoder(Implementation):
         for norm_first, norm, part, is_attention in self._parts:
             args = (step,) if is_attention else ()
             x = x + part(norm(x), *args) if norm_first else norm(x + part(x, *args))
-        cache.advance(1, placed, padded=real is not None, given=False)
+        cache.advance(1, placed, needs_keep=real is not None, needs_positions=False)
         logits: Tensor = self._head(self._stack.norm(x))
         return logits
 

@@ -23,9 +23,9 @@ class Cache:
     length: int | Tensor  # number of cached tokens: the slot of the next one
 
     def __init__(self) -> None:
-        self.padded = False  # keep was passed, so every further step needs it
-        self.given = False  # positions were passed, so every further step needs them
-        self.placed = False  # positions differ from the slots
+        self.needs_keep = False  # keep was passed, so every further step needs it
+        self.needs_positions = False  # positions were passed, so every further step needs them
+        self.has_positions = False  # positions differ from the slots
         self._started = False  # at least one step has finished
         self._layers: dict[int, KeysValues] = {}
         self._memory: dict[int, KeysValues] = {}
@@ -46,10 +46,14 @@ class Cache:
     def _append_positions(self, new: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def advance(self, n_new: int, key_positions: Tensor | None, *, padded: bool, given: bool) -> None:
+    def advance(self, n_new: int, key_positions: Tensor | None, *, needs_keep: bool, needs_positions: bool) -> None:
         """Make the appended keys part of the cache, after every layer has written them."""
         self.length += n_new
-        self.padded, self.given, self.placed = padded, given, key_positions is not None
+        self.needs_keep, self.needs_positions, self.has_positions = (
+            needs_keep,
+            needs_positions,
+            key_positions is not None,
+        )
         self._started = True
 
     def memory(self, layer: int, compute: Callable[[], KeysValues]) -> KeysValues:
@@ -199,8 +203,8 @@ class KVCache(Cache):
         """
         if not (self._started and other._started):
             raise ValueError("only caches that have finished a step can be joined")
-        ragged = self.length != other.length or self.padded or other.padded
-        if ragged or self.placed or other.placed:
+        ragged = self.length != other.length or self.needs_keep or other.needs_keep
+        if ragged or self.has_positions or other.has_positions:
             self._positions = concat_rows(self._stored_positions(), other._stored_positions(), 1, at_the_end=True)
         for layer, pair in other._layers.items():
             key, value = (
@@ -211,7 +215,7 @@ class KVCache(Cache):
         for layer, pair in other._memory.items():
             key, value = (concat_rows(mine, new, 2) for mine, new in zip(self._memory[layer], pair, strict=True))
             self._memory[layer] = key, value
-        self.padded, self.placed = ragged, self._positions is not None
+        self.needs_keep, self.has_positions = ragged, self._positions is not None
         self.length = max(self.length, other.length)
 
     def drop(self, n: int) -> None:
@@ -230,8 +234,8 @@ class KVCache(Cache):
         stored = torch.arange(self.length, device=new.device) if self._positions is None else self._positions
         return torch.cat(broadcast_rows(stored, new), dim=-1)
 
-    def advance(self, n_new: int, key_positions: Tensor | None, *, padded: bool, given: bool) -> None:
-        super().advance(n_new, key_positions, padded=padded, given=given)
+    def advance(self, n_new: int, key_positions: Tensor | None, *, needs_keep: bool, needs_positions: bool) -> None:
+        super().advance(n_new, key_positions, needs_keep=needs_keep, needs_positions=needs_positions)
         self._positions = key_positions
 
 
@@ -286,8 +290,8 @@ class FixedKVCache(Cache):
             self._positions = stored.clone()
         return self._positions.index_copy_(-1, self._slots(new.shape[-1]), new)
 
-    def advance(self, n_new: int, key_positions: Tensor | None, *, padded: bool, given: bool) -> None:
-        super().advance(n_new, key_positions, padded=padded, given=given)
+    def advance(self, n_new: int, key_positions: Tensor | None, *, needs_keep: bool, needs_positions: bool) -> None:
+        super().advance(n_new, key_positions, needs_keep=needs_keep, needs_positions=needs_positions)
         self._used += n_new
         self._unfinished = False
         if key_positions is None:
@@ -307,7 +311,7 @@ class FixedKVCache(Cache):
         self._used = 0
         self._memory.clear()
         self._reset_positions()
-        self.padded = self.given = self.placed = self._started = self._unfinished = False
+        self.needs_keep = self.needs_positions = self.has_positions = self._started = self._unfinished = False
 
     def _clear_unfinished(self) -> None:
         """Clear what a failed step has written: hidden keys have the weight zero, and zero times NaN is NaN."""

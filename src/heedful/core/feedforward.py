@@ -46,12 +46,12 @@ class FeedForward(nn.Module):
     ) -> None:
         super().__init__()
         self.activation = activation_of(activation)
-        self.wide = linear(d_model, d_ff, bias=bias)
+        self.up_proj = linear(d_model, d_ff, bias=bias)
         self.dropout = nn.Dropout(dropout)
-        self.narrow = linear(d_ff, d_model, bias=bias)
+        self.down_proj = linear(d_ff, d_model, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.narrow(self.dropout(self.activation(self.wide(x))))
+        return self.down_proj(self.dropout(self.activation(self.up_proj(x))))
 
 
 class GatedFeedForward(nn.Module):
@@ -68,10 +68,10 @@ class GatedFeedForward(nn.Module):
     ) -> None:
         super().__init__()
         self.activation = activation_of(activation)
-        self.gate_up = linear(d_model, 2 * d_ff, bias=bias, pieces=2)
+        self.gate_up_proj = linear(d_model, 2 * d_ff, bias=bias, pieces=2)
         self.dropout = nn.Dropout(dropout)
-        self.narrow = linear(d_ff, d_model, bias=bias)
+        self.down_proj = linear(d_ff, d_model, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        gate, up = self.gate_up(x).chunk(2, dim=-1)
-        return self.narrow(self.dropout(self.activation(gate) * up))
+        gate, up = self.gate_up_proj(x).chunk(2, dim=-1)
+        return self.down_proj(self.dropout(self.activation(gate) * up))

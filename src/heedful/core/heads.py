@@ -16,7 +16,7 @@ from .mask_preparation import zero_padding
 from .masks import Grid, Mask, as_padding
 
 
-class Table(nn.Module):
+class OutputEmbedding(nn.Module):
     """An embedding matrix for an output layer that shares none."""
 
     def __init__(self, n: int, d_model: int) -> None:
@@ -38,7 +38,7 @@ class Transform(nn.Module):
 
 
 class VocabularyHead(nn.Module):
-    """Logits over the vocabulary: (B, T, V). Pass an embedding as `table` to tie the weights.
+    """Logits over the vocabulary: (B, T, V). Pass an `embedding` to tie the weights.
 
     The module is shared, not only its parameter, so code that replaces parameters does not untie them. `transform`
     is applied first (BERT has a `Transform`); `scale` multiplies the input (T5: D^−½).
@@ -49,7 +49,7 @@ class VocabularyHead(nn.Module):
         d_model: int,
         vocab_size: int,
         *,
-        table: nn.Module | None = None,
+        embedding: nn.Module | None = None,
         bias: bool = False,
         transform: nn.Module | None = None,
         scale: float = 1.0,
@@ -57,18 +57,16 @@ class VocabularyHead(nn.Module):
         super().__init__()
         self.transform = nn.Identity() if transform is None else transform
         self.scale = scale
-        self.table = Table(vocab_size, d_model) if table is None else table
+        self.embedding = OutputEmbedding(vocab_size, d_model) if embedding is None else embedding
         if tuple(self.weight.shape) != (vocab_size, d_model):
-            raise ValueError(
-                f"the table has the shape {tuple(self.weight.shape)}; {vocab_size} logits of width {d_model} need "
-                f"({vocab_size}, {d_model})"
-            )
+            shape = tuple(self.weight.shape)
+            raise ValueError(f"this head needs an embedding of shape ({vocab_size}, {d_model}), not {shape}")
         self.bias = nn.Parameter(torch.zeros(vocab_size)) if bias else None
 
     @property
     def weight(self) -> Tensor:
         """The output matrix (V, D), which may be shared with an embedding."""
-        return cast("Tensor", self.table.weight)
+        return cast("Tensor", self.embedding.weight)
 
     def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
         x = self.transform(x)
@@ -85,7 +83,7 @@ class Hidden(nn.Module):
         return x
 
 
-class FirstToken(nn.Module):
+class ClsPool(nn.Module):
     """The vector of the first real token, such as BERT's [CLS]: (B, D)."""
 
     def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
@@ -96,7 +94,7 @@ class FirstToken(nn.Module):
         return x[torch.arange(x.shape[0], device=x.device), first]
 
 
-class Token(nn.Module):
+class TokenPool(nn.Module):
     """The vector of the real token with this index, from 0: (B, D); zero for rows with fewer tokens."""
 
     def __init__(self, place: int) -> None:
@@ -116,7 +114,7 @@ class Token(nn.Module):
         return f"place={self.place}"
 
 
-class Mean(nn.Module):
+class MeanPool(nn.Module):
     """The mean over the real tokens: (B, D); zero for rows without any."""
 
     def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
@@ -126,7 +124,7 @@ class Mean(nn.Module):
         return zero_padding(x, real).sum(dim=1) / real.sum(dim=1, keepdim=True).clamp(min=1)
 
 
-class Largest(nn.Module):
+class MaxPool(nn.Module):
     """The maximum of each feature over the real tokens: (B, D); zero for rows without any."""
 
     def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
@@ -137,7 +135,7 @@ class Largest(nn.Module):
         return largest.masked_fill(~real.any(dim=1, keepdim=True), 0.0)
 
 
-class Joined(nn.Module):
+class ConcatPool(nn.Module):
     """The vectors of all `n` positions, concatenated: (B, n · D). Padded ones are zero."""
 
     def __init__(self, n: int) -> None:
@@ -173,10 +171,10 @@ class ClassHead(nn.Module):
         super().__init__()
         self.pool = pool
         self.dropout = nn.Dropout(dropout)
-        self.out = linear(d_model, n_classes)
+        self.out_proj = linear(d_model, n_classes)
 
     def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
-        return self.out(self.dropout(self.pool(x, keep)))
+        return self.out_proj(self.dropout(self.pool(x, keep)))
 
 
 class SpanHead(nn.Module):
@@ -188,15 +186,15 @@ class SpanHead(nn.Module):
     def __init__(self, d_model: int, *, dropout: float = 0.0) -> None:
         super().__init__()
         self.dropout = nn.Dropout(dropout)
-        self.out = linear(d_model, 2)
+        self.out_proj = linear(d_model, 2)
 
     def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
-        scores: Tensor = self.out(self.dropout(x))
+        scores: Tensor = self.out_proj(self.dropout(x))
         real = _real(x, keep)
         return scores if real is None else scores.masked_fill(~real[..., None], torch.finfo(scores.dtype).min)
 
 
-class Average(nn.Module):
+class EnsembleHead(nn.Module):
     """The mean output of several heads (DeiT: one for the class token, one for the distillation token)."""
 
     def __init__(self, heads: Iterable[nn.Module]) -> None:
@@ -217,10 +215,10 @@ class ForecastHead(nn.Module):
         self.pool = pool
         self.horizon = horizon
         self.dropout = nn.Dropout(dropout)
-        self.out = linear(d_pooled, horizon * n_channels)
+        self.out_proj = linear(d_pooled, horizon * n_channels)
 
     def forward(self, x: Tensor, keep: Mask | None = None) -> Tensor:
-        return self.out(self.dropout(self.pool(x, keep))).unflatten(1, (self.horizon, -1))
+        return self.out_proj(self.dropout(self.pool(x, keep))).unflatten(1, (self.horizon, -1))
 
 
 def _real(x: Tensor, keep: Mask | None) -> Tensor | None:

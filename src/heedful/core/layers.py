@@ -13,12 +13,12 @@ from .mask_preparation import Keep, prepare_memory, prepare_self
 
 
 class PreNorm(nn.Module):
-    """x + dropout(part(norm(x))). The residual stream itself is not normalized, so the stack needs a final norm."""
+    """x + dropout(sublayer(norm(x))). The residual stream itself is not normalized, so the stack needs a final norm."""
 
-    def __init__(self, part: nn.Module, norm: nn.Module, dropout: float = 0.0) -> None:
+    def __init__(self, sublayer: nn.Module, norm: nn.Module, dropout: float = 0.0) -> None:
         super().__init__()
         self.norm = norm
-        self.part = part
+        self.sublayer = sublayer
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, *args: Any, **context: Any) -> Tensor:
@@ -26,28 +26,28 @@ class PreNorm(nn.Module):
 
     def branch(self, x: Tensor, *args: Any, **context: Any) -> Tensor:
         """Return the term that is added to x."""
-        return self.dropout(self.part(self.norm(x), *args, **context))
+        return self.dropout(self.sublayer(self.norm(x), *args, **context))
 
 
 class PostNorm(nn.Module):
-    """norm(x + dropout(part(x))), as in the paper."""
+    """norm(x + dropout(sublayer(x))), as in the paper."""
 
-    def __init__(self, part: nn.Module, norm: nn.Module, dropout: float = 0.0) -> None:
+    def __init__(self, sublayer: nn.Module, norm: nn.Module, dropout: float = 0.0) -> None:
         super().__init__()
-        self.part = part
+        self.sublayer = sublayer
         self.dropout = nn.Dropout(dropout)
         self.norm = norm
 
     def forward(self, x: Tensor, *args: Any, **context: Any) -> Tensor:
-        return self.norm(x + self.dropout(self.part(x, *args, **context)))
+        return self.norm(x + self.dropout(self.sublayer(x, *args, **context)))
 
 
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward; both are wrapped in PostNorm(…) or PreNorm(…)."""
 
-    def __init__(self, attention: nn.Module, feed_forward: nn.Module) -> None:
+    def __init__(self, self_attention: nn.Module, feed_forward: nn.Module) -> None:
         super().__init__()
-        self.attention = attention
+        self.self_attention = self_attention
         self.feed_forward = feed_forward
 
     def forward(
@@ -65,7 +65,7 @@ class EncoderLayer(nn.Module):
 
     def sublayers(self, x: Tensor, **context: Any) -> Tensor:
         """Apply the attention, which takes the context, and the feed-forward."""
-        return self.feed_forward(self.attention(x, **context))
+        return self.feed_forward(self.self_attention(x, **context))
 
 
 class ParallelLayer(EncoderLayer):
@@ -74,11 +74,11 @@ class ParallelLayer(EncoderLayer):
     Both are wrapped in PreNorm, with one shared norm or with a norm each (GPT-NeoX).
     """
 
-    attention: PreNorm
+    self_attention: PreNorm
     feed_forward: PreNorm
 
     def sublayers(self, x: Tensor, **context: Any) -> Tensor:
-        return x + self.attention.branch(x, **context) + self.feed_forward.branch(x)
+        return x + self.self_attention.branch(x, **context) + self.feed_forward.branch(x)
 
 
 class DecoderLayer(nn.Module):
@@ -88,9 +88,9 @@ class DecoderLayer(nn.Module):
     padding of the source, `memory_keep`.
     """
 
-    def __init__(self, attention: nn.Module, cross_attention: nn.Module, feed_forward: nn.Module) -> None:
+    def __init__(self, self_attention: nn.Module, cross_attention: nn.Module, feed_forward: nn.Module) -> None:
         super().__init__()
-        self.attention = attention
+        self.self_attention = self_attention
         self.cross_attention = cross_attention
         self.feed_forward = feed_forward
 
@@ -108,6 +108,6 @@ class DecoderLayer(nn.Module):
     ) -> Tensor:
         x, mask = prepare_self(x, keep, bias=bias, in_stack=cache is not None or layer is not None)
         memory, memory_mask = prepare_memory(x, memory, memory_keep, in_stack=layer is not None)
-        x = self.attention(x, keep=mask, rotate=rotate, cache=cache, layer=layer)
+        x = self.self_attention(x, keep=mask, rotate=rotate, cache=cache, layer=layer)
         x = self.cross_attention(x, memory, keep=memory_mask, cache=cache, layer=layer)
         return self.feed_forward(x)

@@ -49,12 +49,12 @@ class MultiHeadAttention(nn.Module):
         self.n_heads = n_heads
         self.n_kv_heads = kv_heads
         self.d_head = d_model // n_heads if d_head is None else d_head
-        self.query = linear(d_model, n_heads * self.d_head, bias=bias)
-        self.key_value = linear(d_memory or d_model, 2 * kv_heads * self.d_head, bias=bias, pieces=2)
+        self.q_proj = linear(d_model, n_heads * self.d_head, bias=bias)
+        self.kv_proj = linear(d_memory or d_model, 2 * kv_heads * self.d_head, bias=bias, pieces=2)
         self.query_norm = nn.Identity() if query_norm is None else query_norm
         self.key_norm = nn.Identity() if key_norm is None else key_norm
         self.attention = DotProduct(scale=scale, dropout=dropout)
-        self.out = linear(n_heads * self.d_head, d_model, bias=bias if out_bias is None else out_bias)
+        self.out_proj = linear(n_heads * self.d_head, d_model, bias=bias if out_bias is None else out_bias)
 
     @property
     def normalizes(self) -> bool:
@@ -69,7 +69,7 @@ class MultiHeadAttention(nn.Module):
         `rotate` rotates queries and keys by their positions, in self-attention only. `cache` and `layer`, the index
         of the layer, come from a stack.
         """
-        out: Tensor = self.out(self.mixed(x, memory, **context))
+        out: Tensor = self.out_proj(self.mixed(x, memory, **context))
         return out.reshape(x.shape)
 
     def mixed(
@@ -104,18 +104,18 @@ class MultiHeadAttention(nn.Module):
         return heads.transpose(1, 2).flatten(2)
 
     def _check_widths(self, x: Tensor, memory: Tensor | None) -> None:
-        for name, value, width in (("x", x, self.query.in_features), ("memory", memory, self.key_value.in_features)):
+        for name, value, width in (("x", x, self.q_proj.in_features), ("memory", memory, self.kv_proj.in_features)):
             if value is not None and (value.dim() != 3 or value.shape[-1] != width):
                 raise ValueError(f"{name} must have the shape (B, T, {width}), not {tuple(value.shape)}")
 
     def keys_values(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """Project (B, Tk, D) to normalized keys and values, each (B, G, Tk, K)."""
-        both = self.key_value(source).unflatten(-1, (2, self.n_kv_heads, self.d_head))  # (B, Tk, 2, G, K)
+        both = self.kv_proj(source).unflatten(-1, (2, self.n_kv_heads, self.d_head))  # (B, Tk, 2, G, K)
         key, value = both.unbind(2)  # before the transpose, so that the gradient needs no copy
         return self.key_norm(key.transpose(1, 2)), value.transpose(1, 2)
 
     def _queries(self, x: Tensor) -> Tensor:
-        return self.query_norm(self._heads(self.query(x), self.n_heads))
+        return self.query_norm(self._heads(self.q_proj(x), self.n_heads))
 
     def _heads(self, x: Tensor, n: int) -> Tensor:
         return x.unflatten(-1, (n, self.d_head)).transpose(1, 2)  # (B, T, n·K) → (B, n, T, K)

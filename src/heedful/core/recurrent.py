@@ -29,13 +29,13 @@ class AdditiveAttention(nn.Module):
 
     def __init__(self, d_query: int, d_memory: int, d_attention: int) -> None:
         super().__init__()
-        self.query = linear(d_query, d_attention)
-        self.key = linear(d_memory, d_attention, bias=False)
+        self.q_proj = linear(d_query, d_attention)
+        self.k_proj = linear(d_memory, d_attention, bias=False)
         self.score = linear(d_attention, 1, bias=False)
 
     def prepare(self, memory: Tensor, real: Tensor | None) -> Prepared:
         """Compute from the memory (B, S, M) what every step needs."""
-        return memory, self.key(memory)
+        return memory, self.k_proj(memory)
 
     def forward(self, query: Tensor, prepared: Prepared, real: Tensor | None) -> Tensor:
         """Return the contexts (B, Tq, M) of queries (B, Tq, D)."""
@@ -44,7 +44,7 @@ class AdditiveAttention(nn.Module):
     def weights(self, query: Tensor, prepared: Prepared, real: Tensor | None) -> Tensor:
         """Return the attention weights (B, Tq, S)."""
         keys = prepared[1][:, None]  # (B, 1, S, A)
-        scores: Tensor = self.score(torch.tanh(self.query(query)[:, :, None] + keys)).squeeze(-1)  # (B, Tq, S)
+        scores: Tensor = self.score(torch.tanh(self.q_proj(query)[:, :, None] + keys)).squeeze(-1)  # (B, Tq, S)
         if real is None:
             return scores.softmax(dim=-1)
         visible = real[:, None]  # (B, 1, S)
@@ -173,7 +173,7 @@ class RecurrentDecoder(nn.Module):
         self.start = linear(d_memory, d_model)
         self.attention = attention
         self.cell = nn.GRUCell(d_model + d_memory, d_model)
-        self.out = linear(2 * d_model + d_memory, d_model)
+        self.out_proj = linear(2 * d_model + d_memory, d_model)
         self.dropout = nn.Dropout(dropout)
 
     def forward(
@@ -196,7 +196,7 @@ class RecurrentDecoder(nn.Module):
         if cache is not None:
             cache.state, cache.prepared = states[:, -1], inputs.prepared
             cache.length += x.shape[1]
-        return self.dropout(torch.tanh(self.out(torch.cat([states, contexts, inputs.x], dim=-1))))
+        return self.dropout(torch.tanh(self.out_proj(torch.cat([states, contexts, inputs.x], dim=-1))))
 
     def weights(self, x: Tensor, memory: Tensor, *, heads: Sequence[int] | None = None, **context: Any) -> Tensor:
         """Return the attention weights of `forward` with the same inputs: (B, 1, T, S). The cache is not changed."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from .embeddings import SeriesEmbedding
-from .heads import Mean
+from .heads import MeanPool
 from .mask_preparation import zero_padding
 from .masks import Grid, Mask, Padded, as_padding, padding
 from .stacks import Encoder
@@ -48,7 +48,7 @@ class InstanceScale(nn.Module):
     def __init__(self, *, eps: float = 1e-5) -> None:
         super().__init__()
         self.eps = eps
-        self.mean = Mean()
+        self.mean = MeanPool()
 
     def forward(self, series: Tensor, keep: Mask | None = None) -> Scale:
         location = self.mean(series, keep)[:, None]
@@ -62,7 +62,7 @@ class MeanScale(nn.Module):
     def __init__(self, *, least: float = 1e-10) -> None:
         super().__init__()
         self.least = least
-        self.mean = Mean()
+        self.mean = MeanPool()
 
     def forward(self, series: Tensor, keep: Mask | None = None) -> Scale:
         width = self.mean(series.abs(), keep)[:, None].clamp(min=self.least)

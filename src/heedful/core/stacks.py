@@ -29,11 +29,11 @@ class Stack(nn.Module):
         norm: The final norm, which pre-norm layers need.
         dropout: Applied to the sum of embeddings and positions, as in the paper.
 
-    With `recompute`, training stores only the input of each layer and runs the layer again in the backward pass.
+    With `activation_checkpointing`, training stores only the input of each layer and reruns it in the backward pass.
     """
 
     default_mask = everything()
-    recompute = False
+    activation_checkpointing = False
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Stack(nn.Module):
     def mask(self, mask: Mask) -> None:
         self.masks = (mask,)
 
-    def run(
+    def forward_layers(
         self,
         x: Tensor,
         *,
@@ -90,7 +90,7 @@ class Stack(nn.Module):
         start, n_keys = (0, length) if cache is None else self._begin(cache, padding, positions, length)
         grid = Grid(batch, length, n_keys, start, x.device)
         real = padding.real_keys(grid)
-        always = cache is not None and cache.placed
+        always = cache is not None and cache.has_positions
         new = (
             _count_real(padding, real, grid, always=always) if positions is None else _check_positions(positions, grid)
         )
@@ -99,14 +99,14 @@ class Stack(nn.Module):
         placed = new if cache is None else cache.key_positions(new)
         grid = replace(grid, query_positions=new, key_positions=placed)
 
-        x = self.enter(x, None if real is None else newest(real, grid), grid)
-        again = self.recompute and self.training and torch.is_grad_enabled()
+        x = self.embed_positions(x, None if real is None else newest(real, grid), grid)
+        again = self.activation_checkpointing and self.training and torch.is_grad_enabled()
         prepared = self._prepare(padding, grid, bias, x.dtype)
         for index, (layer, mask_and_rotation) in enumerate(zip(self.layers, prepared, strict=True)):
             context = {**mask_and_rotation, "cache": cache, "layer": index, **memory}
             x = checkpoint(layer, x, use_reentrant=False, **context) if again else layer(x, **context)
         if cache is not None:
-            cache.advance(length, placed, padded=bool(padding.parts), given=positions is not None)
+            cache.advance(length, placed, needs_keep=bool(padding.parts), needs_positions=positions is not None)
         return self.norm(x)
 
     def _prepare(self, padding: Mask, grid: Grid, bias: Tensor | None, dtype: torch.dtype) -> list[dict[str, Any]]:
@@ -125,15 +125,15 @@ class Stack(nn.Module):
             contexts.append({"keep": masks[shared], "rotate": rotations[scheme]})
         return contexts
 
-    def enter(self, x: Tensor, real: Tensor | None, grid: Grid) -> Tensor:
+    def embed_positions(self, x: Tensor, real: Tensor | None, grid: Grid) -> Tensor:
         """Return the input of the first layer; `real` (B, T) marks the tokens that are not padding."""
         return self.dropout(self.entry(self.positions.embed(zero_padding(x, real), grid.queries_at)))
 
     def _begin(self, cache: Cache, padding: Mask, positions: Tensor | None, length: int) -> tuple[int | Tensor, int]:
         """Return the slot of the first new token, and the number of keys after this step."""
-        if cache.padded and not padding.parts:
+        if cache.needs_keep and not padding.parts:
             raise ValueError("keep was passed at an earlier step; pass it at every step, for all keys, old and new")
-        if cache.given and positions is None:
+        if cache.needs_positions and positions is None:
             raise ValueError("positions were passed at an earlier step; pass them at every step")
         if isinstance(cache.length, Tensor) and not all(mask.is_causal for mask in self.masks):
             raise ValueError("a cache of fixed size needs a causal mask to hide unwritten slots; use KVCache")
@@ -155,7 +155,7 @@ class Encoder(Stack):
         self, x: Tensor, keep: Padded = None, *, positions: Tensor | None = None, bias: Tensor | None = None
     ) -> Tensor:
         """Encode x (B, T, D). `keep` is (B, T), True = real, or padding(…); `bias` is added to the scores."""
-        return self.run(x, keep=keep, positions=positions, bias=bias)
+        return self.forward_layers(x, keep=keep, positions=positions, bias=bias)
 
 
 class Decoder(Stack):
@@ -182,14 +182,15 @@ class Decoder(Stack):
         if reads == (memory is None):
             raise ValueError("the layers of this decoder " + ("need a memory; pass one" if reads else "take no memory"))
         if memory is None:
-            return self.run(x, keep=keep, positions=positions, bias=bias, cache=cache)
+            return self.forward_layers(x, keep=keep, positions=positions, bias=bias, cache=cache)
         rows, source_length = memory.shape[:2]
-        source = as_padding(memory_keep)
+        memory_padding = as_padding(memory_keep)
         grid = Grid(rows, beams(x, memory) * x.shape[1], source_length, 0, x.device)
         if cache is None or not cache.holds_memory:
-            memory = zero_padding(memory, source.real_keys(grid))
-        mask = prepare_mask(source, grid, dtype=x.dtype)
-        return self.run(x, keep=keep, positions=positions, bias=bias, cache=cache, memory=memory, memory_keep=mask)
+            memory = zero_padding(memory, memory_padding.real_keys(grid))
+        mask = prepare_mask(memory_padding, grid, dtype=x.dtype)
+        source = {"memory": memory, "memory_keep": mask}
+        return self.forward_layers(x, keep=keep, positions=positions, bias=bias, cache=cache, **source)
 
     def new_cache(self, capacity: int | None = None) -> Cache:
         """Return an empty cache: growing, or of a fixed capacity."""

@@ -59,12 +59,12 @@ def _layer_links(config: AlbertConfig, albert: str) -> Iterator[Link]:
     """Link every layer to its published group."""
     for index, group in enumerate(config.groups):
         layer, hf = f"encoder.layers.{index}", f"{albert}encoder.albert_layer_groups.{group}.albert_layers.0"
-        yield link(f"{layer}.attention.part.query.*", f"{hf}.attention.query.*")
-        yield link(f"{layer}.attention.part.key_value.*", (f"{hf}.attention.key.*", f"{hf}.attention.value.*"))
-        yield link(f"{layer}.attention.part.out.*", f"{hf}.attention.dense.*")
-        yield link(f"{layer}.attention.norm.*", f"{hf}.attention.LayerNorm.*")
-        yield link(f"{layer}.feed_forward.part.wide.*", f"{hf}.ffn.*")
-        yield link(f"{layer}.feed_forward.part.narrow.*", f"{hf}.ffn_output.*")
+        yield link(f"{layer}.self_attention.sublayer.q_proj.*", f"{hf}.attention.query.*")
+        yield link(f"{layer}.self_attention.sublayer.kv_proj.*", (f"{hf}.attention.key.*", f"{hf}.attention.value.*"))
+        yield link(f"{layer}.self_attention.sublayer.out_proj.*", f"{hf}.attention.dense.*")
+        yield link(f"{layer}.self_attention.norm.*", f"{hf}.attention.LayerNorm.*")
+        yield link(f"{layer}.feed_forward.sublayer.up_proj.*", f"{hf}.ffn.*")
+        yield link(f"{layer}.feed_forward.sublayer.down_proj.*", f"{hf}.ffn_output.*")
         yield link(f"{layer}.feed_forward.norm.*", f"{hf}.full_layer_layer_norm.*")
 
 
@@ -79,12 +79,12 @@ def names(config: AlbertConfig) -> WeightMap:
             *_layer_links(config, albert),
             link("head.transform.dense.*", "predictions.dense.*"),
             link("head.transform.norm.*", "predictions.LayerNorm.*"),
-            link("head.table.weight", "predictions.decoder.weight"),
+            link("head.embedding.weight", "predictions.decoder.weight"),
             link("head.bias", "predictions.bias"),
             link("head.bias", "predictions.decoder.bias"),
             link("head.dense.*", f"{albert}pooler.*"),
             link("head.pool.dense.*", f"{albert}pooler.*"),
-            link("head.out.*", output_name(config)),
+            link("head.out_proj.*", output_name(config)),
         ),
         ignored={f"{albert}embeddings.position_ids": "counts the positions"}
         | unused(

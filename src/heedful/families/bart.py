@@ -57,13 +57,13 @@ def layer_links() -> Iterator[Link]:
     """Yield the links of both stacks; those of cross-attention have no effect for the encoder."""
     for stack in ("encoder", "decoder"):
         layer, hf = f"{stack}.layers.*", f"model.{stack}.layers.*"
-        for part, name in (("attention", "self_attn"), ("cross_attention", "encoder_attn")):
-            yield link(f"{layer}.{part}.part.query.*", f"{hf}.{name}.q_proj.*")
-            yield link(f"{layer}.{part}.part.key_value.*", (f"{hf}.{name}.k_proj.*", f"{hf}.{name}.v_proj.*"))
-            yield link(f"{layer}.{part}.part.out.*", f"{hf}.{name}.out_proj.*")
+        for part, name in (("self_attention", "self_attn"), ("cross_attention", "encoder_attn")):
+            yield link(f"{layer}.{part}.sublayer.q_proj.*", f"{hf}.{name}.q_proj.*")
+            yield link(f"{layer}.{part}.sublayer.kv_proj.*", (f"{hf}.{name}.k_proj.*", f"{hf}.{name}.v_proj.*"))
+            yield link(f"{layer}.{part}.sublayer.out_proj.*", f"{hf}.{name}.out_proj.*")
             yield link(f"{layer}.{part}.norm.*", f"{hf}.{name}_layer_norm.*")
-        yield link(f"{layer}.feed_forward.part.wide.*", f"{hf}.fc1.*")
-        yield link(f"{layer}.feed_forward.part.narrow.*", f"{hf}.fc2.*")
+        yield link(f"{layer}.feed_forward.sublayer.up_proj.*", f"{hf}.fc1.*")
+        yield link(f"{layer}.feed_forward.sublayer.down_proj.*", f"{hf}.fc2.*")
         yield link(f"{layer}.feed_forward.norm.*", f"{hf}.final_layer_norm.*")
 
 
@@ -71,7 +71,7 @@ SHARED = link("source_embedding.weight", "model.shared.weight")
 ENDS = (
     link("source_embedding.weight", "model.encoder.embed_tokens.weight"),
     link("target_embedding.weight", "model.decoder.embed_tokens.weight"),
-    link("head.table.weight", "lm_head.weight"),
+    link("head.embedding.weight", "lm_head.weight"),
     link("head.bias", "final_logits_bias", ONE_ROW, absent=zeros),
 )
 NAMES = WeightMap(

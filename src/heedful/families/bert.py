@@ -35,12 +35,12 @@ def encoder_links(bert: str) -> tuple[Link, ...]:
     return (
         *embedding_links(bert),
         link("encoder.entry.*", f"{bert}embeddings.LayerNorm.*"),
-        link(f"{layer}.attention.part.query.*", f"{heads}.query.*"),
-        link(f"{layer}.attention.part.key_value.*", (f"{heads}.key.*", f"{heads}.value.*")),
-        link(f"{layer}.attention.part.out.*", f"{hf}.attention.output.dense.*"),
-        link(f"{layer}.attention.norm.*", f"{hf}.attention.output.LayerNorm.*"),
-        link(f"{layer}.feed_forward.part.wide.*", f"{hf}.intermediate.dense.*"),
-        link(f"{layer}.feed_forward.part.narrow.*", f"{hf}.output.dense.*"),
+        link(f"{layer}.self_attention.sublayer.q_proj.*", f"{heads}.query.*"),
+        link(f"{layer}.self_attention.sublayer.kv_proj.*", (f"{heads}.key.*", f"{heads}.value.*")),
+        link(f"{layer}.self_attention.sublayer.out_proj.*", f"{hf}.attention.output.dense.*"),
+        link(f"{layer}.self_attention.norm.*", f"{hf}.attention.output.LayerNorm.*"),
+        link(f"{layer}.feed_forward.sublayer.up_proj.*", f"{hf}.intermediate.dense.*"),
+        link(f"{layer}.feed_forward.sublayer.down_proj.*", f"{hf}.output.dense.*"),
         link(f"{layer}.feed_forward.norm.*", f"{hf}.output.LayerNorm.*"),
         link("head.dense.*", f"{bert}pooler.dense.*"),
     )
@@ -51,7 +51,7 @@ def embedding_links(bert: str) -> tuple[Link, ...]:
     return (
         link("embedding.weight", f"{bert}embeddings.word_embeddings.weight"),
         link("embedding.segments", f"{bert}embeddings.token_type_embeddings.weight"),
-        link("head.table.segments", f"{bert}embeddings.token_type_embeddings.weight"),
+        link("head.embedding.segments", f"{bert}embeddings.token_type_embeddings.weight"),
         link("encoder.positions.weight", f"{bert}embeddings.position_embeddings.weight"),
     )
 
@@ -64,11 +64,11 @@ def names(config: BertConfig) -> WeightMap:
             *encoder_links(bert),
             link("head.transform.dense.*", "cls.predictions.transform.dense.*"),
             link("head.transform.norm.*", "cls.predictions.transform.LayerNorm.*"),
-            link("head.table.weight", "cls.predictions.decoder.weight"),
+            link("head.embedding.weight", "cls.predictions.decoder.weight"),
             link("head.bias", "cls.predictions.bias"),
             link("head.bias", "cls.predictions.decoder.bias"),
             link("head.pool.dense.*", f"{bert}pooler.dense.*"),
-            link("head.out.*", output_name(config)),
+            link("head.out_proj.*", output_name(config)),
         ),
         ignored={f"{bert}embeddings.position_ids": "counts the positions"}
         | unused(

@@ -237,7 +237,7 @@ def build(config: ComposedConfig) -> core.EncoderDecoder | core.DecoderOnly:
     head = core.VocabularyHead(
         config.decoder.d_model,
         config.target_size,
-        table=target if config.tied in ("all", "output") else None,
+        embedding=target if config.tied in ("all", "output") else None,
         bias=config.head_bias,
         scale=config.head_scale,
     )

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import core
-from ..core.heads import Table
+from ..core.heads import OutputEmbedding
 from ..core.masks import Window
 from ..errors import HeedfulError
 from .composed import (
@@ -51,14 +51,14 @@ def describe(module: nn.Module) -> ComposedConfig:
     target = model.at("target_embedding" if is_encoder_decoder else "embedding", core.TokenEmbedding)
     source = model.at("source_embedding", core.TokenEmbedding) if is_encoder_decoder else target
     head = model.at("head", core.VocabularyHead)
-    if head.table is not target:
-        model.at("head.table", Table)
+    if head.embedding is not target:
+        model.at("head.embedding", OutputEmbedding)
     config = ComposedConfig(
         vocab_size=len(source.weight),
         target_vocab_size=None if len(target.weight) == len(source.weight) else len(target.weight),
         encoder=model.stack("encoder", core.Encoder, source) if is_encoder_decoder else None,
         decoder=model.stack("decoder", core.Decoder, target),
-        tied=TIED[is_encoder_decoder and source is target, head.table is target],
+        tied=TIED[is_encoder_decoder and source is target, head.embedding is target],
         head_bias=head.bias is not None,
         head_scale=head.scale,
     )
@@ -95,29 +95,29 @@ class _Model:
         if not len(stack.layers):
             raise _refusal(f"{place}.layers", "empty", "one layer or more")
         has_cross_attention = type(self.at(first, core.EncoderLayer, core.DecoderLayer)) is core.DecoderLayer
-        order, _ = self.kind(f"{first}.attention", RESIDUALS)
+        order, _ = self.kind(f"{first}.self_attention", RESIDUALS)
         return StackPart(
             d_model=embedding.weight.shape[1],
             n_layers=len(stack.layers),
-            attention=self.attention(f"{first}.attention"),
+            attention=self.attention(f"{first}.self_attention"),
             cross_attention=self.attention(f"{first}.cross_attention") if has_cross_attention else None,
             feed_forward=self.feed_forward(f"{first}.feed_forward"),
-            norm=self.norm(f"{first}.attention.norm"),
+            norm=self.norm(f"{first}.self_attention.norm"),
             order=order,
             positions=self.positions(f"{place}.positions"),
             embedding_scale=embedding.scale,
             entry_norm=self.norm_or_none(f"{place}.entry"),
             final_norm=self.norm_or_none(f"{place}.norm"),
             window=_window(stack, place),
-            dropout=self.dropout(f"{first}.attention.dropout"),
+            dropout=self.dropout(f"{first}.self_attention.dropout"),
             entry_dropout=self.dropout(f"{place}.dropout"),
         )
 
     def attention(self, place: str) -> AttentionPart:
         self.kind(place, RESIDUALS)
-        part = self.at(f"{place}.part", core.MultiHeadAttention)
-        query, out = (self.at(f"{place}.part.{name}", nn.Linear) for name in ("query", "out"))
-        product = self.at(f"{place}.part.attention", core.DotProduct)
+        part = self.at(f"{place}.sublayer", core.MultiHeadAttention)
+        query, out = (self.at(f"{place}.sublayer.{name}", nn.Linear) for name in ("q_proj", "out_proj"))
+        product = self.at(f"{place}.sublayer.attention", core.DotProduct)
         return AttentionPart(
             n_heads=part.n_heads,
             n_kv_heads=part.n_kv_heads,
@@ -130,14 +130,14 @@ class _Model:
 
     def feed_forward(self, place: str) -> FeedForwardPart:
         self.kind(place, RESIDUALS)
-        kind, part = self.kind(f"{place}.part", FEED_FORWARDS)
-        narrow = self.at(f"{place}.part.narrow", nn.Linear)
+        kind, part = self.kind(f"{place}.sublayer", FEED_FORWARDS)
+        narrow = self.at(f"{place}.sublayer.down_proj", nn.Linear)
         return FeedForwardPart(
             kind=kind,
             d_ff=narrow.in_features,
-            activation=_activation(part.activation, f"{place}.part.activation"),
+            activation=_activation(part.activation, f"{place}.sublayer.activation"),
             bias=narrow.bias is not None,
-            dropout=self.dropout(f"{place}.part.dropout"),
+            dropout=self.dropout(f"{place}.sublayer.dropout"),
         )
 
     def norm(self, place: str) -> NormPart:

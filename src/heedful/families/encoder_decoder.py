@@ -60,7 +60,7 @@ def embeddings(
     source = core.TokenEmbedding(config.vocab_size, config.d_model, scale=scale)
     target = source if config.tied == "all" else core.TokenEmbedding(target_size, config.d_model, scale=scale)
     table = None if config.tied == "none" else target
-    return source, target, core.VocabularyHead(config.d_model, target_size, table=table, bias=bias)
+    return source, target, core.VocabularyHead(config.d_model, target_size, embedding=table, bias=bias)
 
 
 def stacks(

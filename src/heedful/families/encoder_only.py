@@ -48,12 +48,12 @@ def masked_lm(config: EncoderOnlyConfig, embedding: core.TokenEmbedding, *, acti
     width = embedding.weight.shape[1]
     chosen = config.activation if activation is None else activation
     transform = core.Transform(config.d_model, width, activation=chosen, norm=norm(config, width))
-    return core.VocabularyHead(width, config.vocab_size, table=embedding, bias=True, transform=transform)
+    return core.VocabularyHead(width, config.vocab_size, embedding=embedding, bias=True, transform=transform)
 
 
 def pooled(config: EncoderOnlyConfig, embedding: core.TokenEmbedding, *, activation: str = "tanh") -> nn.Module:
     """Return a head that passes the first token's vector through a dense layer."""
-    return core.PoolingHead(core.FirstToken(), linear(config.d_model, config.d_model), activation)
+    return core.PoolingHead(core.ClsPool(), linear(config.d_model, config.d_model), activation)
 
 
 def classes(config: EncoderOnlyConfig, embedding: core.TokenEmbedding, *, activation: str = "tanh") -> nn.Module:
@@ -79,8 +79,8 @@ HEADS: Heads = {
     "token-classes": token_classes,
     "span": span,
     "pooled": pooled,
-    "first": lambda config, embedding: core.PoolingHead(core.FirstToken()),
-    "mean": lambda config, embedding: core.PoolingHead(core.Mean()),
+    "first": lambda config, embedding: core.PoolingHead(core.ClsPool()),
+    "mean": lambda config, embedding: core.PoolingHead(core.MeanPool()),
     "hidden": lambda config, embedding: core.Hidden(),
 }
 

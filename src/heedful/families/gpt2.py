@@ -47,29 +47,29 @@ def build(config: GPT2Config) -> core.DecoderOnly:
         norm=core.LayerNorm(d_model, eps=config.norm_eps),
         dropout=config.embedding_dropout,
     )
-    head = core.VocabularyHead(d_model, config.vocab_size, table=embedding if config.tied else None)
+    head = core.VocabularyHead(d_model, config.vocab_size, embedding=embedding if config.tied else None)
     model = initialize_normal(core.DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if name.endswith((".out.weight", ".narrow.weight")):
+            if name.endswith((".out_proj.weight", ".down_proj.weight")):
                 parameter.mul_((2 * config.n_layers) ** -0.5)
     return model
 
 
 LAYER, HF = "decoder.layers.*", "transformer.h.*"
-HEADS = f"{LAYER}.attention.part"
+HEADS = f"{LAYER}.self_attention.sublayer"
 NAMES = WeightMap(
     (
         link("embedding.weight", "transformer.wte.weight"),
         link("decoder.positions.weight", "transformer.wpe.weight"),
-        link(f"{LAYER}.attention.norm.*", f"{HF}.ln_1.*"),
-        link((f"{HEADS}.query.*", f"{HEADS}.key_value.*"), f"{HF}.attn.c_attn.*", TRANSPOSED),
-        link(f"{HEADS}.out.*", f"{HF}.attn.c_proj.*", TRANSPOSED),
+        link(f"{LAYER}.self_attention.norm.*", f"{HF}.ln_1.*"),
+        link((f"{HEADS}.q_proj.*", f"{HEADS}.kv_proj.*"), f"{HF}.attn.c_attn.*", TRANSPOSED),
+        link(f"{HEADS}.out_proj.*", f"{HF}.attn.c_proj.*", TRANSPOSED),
         link(f"{LAYER}.feed_forward.norm.*", f"{HF}.ln_2.*"),
-        link(f"{LAYER}.feed_forward.part.wide.*", f"{HF}.mlp.c_fc.*", TRANSPOSED),
-        link(f"{LAYER}.feed_forward.part.narrow.*", f"{HF}.mlp.c_proj.*", TRANSPOSED),
+        link(f"{LAYER}.feed_forward.sublayer.up_proj.*", f"{HF}.mlp.c_fc.*", TRANSPOSED),
+        link(f"{LAYER}.feed_forward.sublayer.down_proj.*", f"{HF}.mlp.c_proj.*", TRANSPOSED),
         link("decoder.norm.*", "transformer.ln_f.*"),
-        link("head.table.weight", "lm_head.weight"),
+        link("head.embedding.weight", "lm_head.weight"),
     ),
     ignored={
         f"{HF}.attn.bias": "the causal mask",

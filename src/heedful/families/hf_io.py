@@ -129,7 +129,7 @@ def _check_weights(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) 
 
 def _n_classes(module: nn.Module) -> int:
     """Return the number of classes of a model's class head, or 0."""
-    return next((part.out.out_features for part in module.modules() if isinstance(part, ClassHead)), 0)
+    return next((part.out_proj.out_features for part in module.modules() if isinstance(part, ClassHead)), 0)
 
 
 def _read_labels(id2label: Any, n_classes: int) -> tuple[str, ...]:

@@ -115,7 +115,7 @@ def assemble(
         ),
         norm=core.RMSNorm(d_model, eps=config.norm_eps),
     )
-    head = core.VocabularyHead(d_model, config.vocab_size, table=embedding if config.tied else None)
+    head = core.VocabularyHead(d_model, config.vocab_size, embedding=embedding if config.tied else None)
     return initialize_normal(core.DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
 
 
@@ -128,15 +128,15 @@ LAYER, HF = "decoder.layers.*", "model.layers.*"
 NAMES = WeightMap(
     (
         link("embedding.weight", "model.embed_tokens.weight"),
-        link(f"{LAYER}.attention.norm.*", f"{HF}.input_layernorm.*"),
-        link(f"{LAYER}.attention.part.query.*", f"{HF}.self_attn.q_proj.*"),
-        link(f"{LAYER}.attention.part.key_value.*", (f"{HF}.self_attn.k_proj.*", f"{HF}.self_attn.v_proj.*")),
-        link(f"{LAYER}.attention.part.out.*", f"{HF}.self_attn.o_proj.*"),
+        link(f"{LAYER}.self_attention.norm.*", f"{HF}.input_layernorm.*"),
+        link(f"{LAYER}.self_attention.sublayer.q_proj.*", f"{HF}.self_attn.q_proj.*"),
+        link(f"{LAYER}.self_attention.sublayer.kv_proj.*", (f"{HF}.self_attn.k_proj.*", f"{HF}.self_attn.v_proj.*")),
+        link(f"{LAYER}.self_attention.sublayer.out_proj.*", f"{HF}.self_attn.o_proj.*"),
         link(f"{LAYER}.feed_forward.norm.*", f"{HF}.post_attention_layernorm.*"),
-        link(f"{LAYER}.feed_forward.part.gate_up.*", (f"{HF}.mlp.gate_proj.*", f"{HF}.mlp.up_proj.*")),
-        link(f"{LAYER}.feed_forward.part.narrow.*", f"{HF}.mlp.down_proj.*"),
+        link(f"{LAYER}.feed_forward.sublayer.gate_up_proj.*", (f"{HF}.mlp.gate_proj.*", f"{HF}.mlp.up_proj.*")),
+        link(f"{LAYER}.feed_forward.sublayer.down_proj.*", f"{HF}.mlp.down_proj.*"),
         link("decoder.norm.*", "model.norm.*"),
-        link("head.table.weight", "lm_head.weight"),
+        link("head.embedding.weight", "lm_head.weight"),
     ),
     ignored={f"{HF}.self_attn.rotary_emb.inv_freq": "the frequencies, which are computed"},
     prefix="model.",

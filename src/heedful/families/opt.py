@@ -44,7 +44,7 @@ def build(config: OPTConfig) -> core.DecoderOnly:
         positions=core.Learned(config.max_length, d_model, offset=2),
         norm=core.LayerNorm(d_model, eps=config.norm_eps),
     )
-    head = core.VocabularyHead(d_model, config.vocab_size, table=embedding if config.tied else None)
+    head = core.VocabularyHead(d_model, config.vocab_size, embedding=embedding if config.tied else None)
     return initialize_normal(core.DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
 
 
@@ -54,7 +54,7 @@ NAMES = WeightMap(
         link("decoder.positions.weight", "model.decoder.embed_positions.weight"),
         *layer_links(),
         link("decoder.norm.*", "model.decoder.final_layer_norm.*"),
-        link("head.table.weight", "lm_head.weight"),
+        link("head.embedding.weight", "lm_head.weight"),
     ),
     prefix="model.",
 )

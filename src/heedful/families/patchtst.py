@@ -63,9 +63,9 @@ class PatchTSTConfig(FamilyConfig):
 
 SCALES: dict[str, Callable[[], nn.Module]] = {"std": core.InstanceScale, "mean": core.MeanScale, "none": core.NoScale}
 POOLS: dict[str, Callable[[int], nn.Module]] = {
-    "joined": core.Joined,
-    "mean": lambda n_patches: core.Mean(),
-    "max": lambda n_patches: core.Largest(),
+    "joined": core.ConcatPool,
+    "mean": lambda n_patches: core.MeanPool(),
+    "max": lambda n_patches: core.MaxPool(),
 }
 NORMS: dict[str, type[core.BatchNorm | core.LayerNorm]] = {"batch": core.BatchNorm, "layer": core.LayerNorm}
 
@@ -117,19 +117,19 @@ def names(config: PatchTSTConfig) -> WeightMap:
     """Return the published names; a batch norm is wrapped in a module and has an unused count of batches."""
     layer, hf = "encoder.layers.*", "model.encoder.layers.*"
     inner = ".batchnorm" if config.norm == "batch" else ""
-    attention = f"{layer}.attention.part"
+    attention = f"{layer}.self_attention.sublayer"
     return WeightMap(
         (
             link("embedding.project.*", "model.encoder.embedder.input_embedding.*"),
             link("encoder.positions.weight", "model.encoder.positional_encoder.position_enc"),
-            link(f"{attention}.query.*", f"{hf}.self_attn.q_proj.*"),
-            link(f"{attention}.key_value.*", (f"{hf}.self_attn.k_proj.*", f"{hf}.self_attn.v_proj.*")),
-            link(f"{attention}.out.*", f"{hf}.self_attn.out_proj.*"),
-            link(f"{layer}.attention.norm.*", f"{hf}.norm_sublayer1{inner}.*"),
-            link(f"{layer}.feed_forward.part.wide.*", f"{hf}.ff.0.*"),
-            link(f"{layer}.feed_forward.part.narrow.*", f"{hf}.ff.3.*"),
+            link(f"{attention}.q_proj.*", f"{hf}.self_attn.q_proj.*"),
+            link(f"{attention}.kv_proj.*", (f"{hf}.self_attn.k_proj.*", f"{hf}.self_attn.v_proj.*")),
+            link(f"{attention}.out_proj.*", f"{hf}.self_attn.out_proj.*"),
+            link(f"{layer}.self_attention.norm.*", f"{hf}.norm_sublayer1{inner}.*"),
+            link(f"{layer}.feed_forward.sublayer.up_proj.*", f"{hf}.ff.0.*"),
+            link(f"{layer}.feed_forward.sublayer.down_proj.*", f"{hf}.ff.3.*"),
             link(f"{layer}.feed_forward.norm.*", f"{hf}.norm_sublayer3{inner}.*"),
-            link("head.out.*", "head.projection.*"),
+            link("head.out_proj.*", "head.projection.*"),
         ),
         ignored={f"{hf}.*.batchnorm.num_batches_tracked": "counts the batches of training"},
     )

@@ -52,11 +52,11 @@ def names(config: RobertaConfig) -> WeightMap:
             *encoder_links(roberta),
             link("head.transform.dense.*", "lm_head.dense.*"),
             link("head.transform.norm.*", "lm_head.layer_norm.*"),
-            link("head.table.weight", "lm_head.decoder.weight"),
+            link("head.embedding.weight", "lm_head.decoder.weight"),
             link("head.bias", "lm_head.bias"),
             link("head.bias", "lm_head.decoder.bias"),
             link("head.pool.dense.*", "classifier.dense.*"),
-            link("head.out.*", output_name(config, "classifier.out_proj.*")),
+            link("head.out_proj.*", output_name(config, "classifier.out_proj.*")),
         ),
         ignored={f"{roberta}embeddings.position_ids": "counts the positions"}
         | unused(config, {"lm_head.*": ("words",), "lm_head.*.*": ("words",), f"{roberta}pooler.dense.*": ("pooled",)}),

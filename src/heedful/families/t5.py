@@ -70,7 +70,7 @@ def build(config: T5Config) -> core.EncoderDecoder:
             d_model, config.n_heads, d_head=config.d_head, bias=False, scale=1.0, dropout=dropout
         )
         with torch.no_grad():
-            heads.query.weight.mul_(config.d_head**-0.5)
+            heads.q_proj.weight.mul_(config.d_head**-0.5)
         return core.PreNorm(heads, norm(), dropout)
 
     def feed_forward() -> nn.Module:
@@ -95,7 +95,7 @@ def build(config: T5Config) -> core.EncoderDecoder:
     with torch.no_grad():
         tokens.weight.mul_(d_model**0.5)
     table, scale = (tokens, d_model**-0.5) if config.tied else (None, 1.0)
-    head = core.VocabularyHead(d_model, config.vocab_size, table=table, scale=scale)
+    head = core.VocabularyHead(d_model, config.vocab_size, embedding=table, scale=scale)
     return core.EncoderDecoder(
         source_embedding=tokens, encoder=encoder, target_embedding=tokens, decoder=decoder, head=head
     )
@@ -111,20 +111,20 @@ def _links() -> Iterator[Link]:
     yield link("source_embedding.weight", "shared.weight")
     yield link("source_embedding.weight", "encoder.embed_tokens.weight")
     yield link("target_embedding.weight", "decoder.embed_tokens.weight")
-    yield link("head.table.weight", "lm_head.weight", absent=_embedding)
-    for stack, parts in (("encoder", ("attention",)), ("decoder", ("attention", "cross_attention"))):
+    yield link("head.embedding.weight", "lm_head.weight", absent=_embedding)
+    for stack, parts in (("encoder", ("self_attention",)), ("decoder", ("self_attention", "cross_attention"))):
         layer, hf = f"{stack}.layers.*", f"{stack}.block.*.layer"
         for index, part in enumerate(parts):
             name = f"{hf}.{index}.{'EncDecAttention' if index else 'SelfAttention'}"
-            yield link(f"{layer}.{part}.part.query.*", f"{name}.q.*")
-            yield link(f"{layer}.{part}.part.key_value.*", (f"{name}.k.*", f"{name}.v.*"))
-            yield link(f"{layer}.{part}.part.out.*", f"{name}.o.*")
+            yield link(f"{layer}.{part}.sublayer.q_proj.*", f"{name}.q.*")
+            yield link(f"{layer}.{part}.sublayer.kv_proj.*", (f"{name}.k.*", f"{name}.v.*"))
+            yield link(f"{layer}.{part}.sublayer.out_proj.*", f"{name}.o.*")
             yield link(f"{layer}.{part}.norm.*", f"{hf}.{index}.layer_norm.*")
         last = f"{hf}.{len(parts)}"
         dense = f"{last}.DenseReluDense"
-        yield link(f"{layer}.feed_forward.part.wide.*", f"{dense}.wi.*")
-        yield link(f"{layer}.feed_forward.part.gate_up.*", (f"{dense}.wi_0.*", f"{dense}.wi_1.*"))
-        yield link(f"{layer}.feed_forward.part.narrow.*", f"{dense}.wo.*")
+        yield link(f"{layer}.feed_forward.sublayer.up_proj.*", f"{dense}.wi.*")
+        yield link(f"{layer}.feed_forward.sublayer.gate_up_proj.*", (f"{dense}.wi_0.*", f"{dense}.wi_1.*"))
+        yield link(f"{layer}.feed_forward.sublayer.down_proj.*", f"{dense}.wo.*")
         yield link(f"{layer}.feed_forward.norm.*", f"{last}.layer_norm.*")
         yield link(f"{stack}.positions.weight", f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight")
         yield link(f"{stack}.norm.*", f"{stack}.final_layer_norm.*")

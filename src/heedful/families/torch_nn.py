@@ -52,9 +52,9 @@ def _projections(module: core.MultiHeadAttention, torch_module: Any) -> Iterator
     """Yield pairs of matching views: the weights of queries, keys and values, then their biases."""
     separate = torch_module.q_proj_weight, torch_module.k_proj_weight, torch_module.v_proj_weight
     weights = separate if torch_module.in_proj_weight is None else torch_module.in_proj_weight.chunk(3)
-    yield from zip((module.query.weight, *module.key_value.weight.chunk(2)), weights, strict=True)
+    yield from zip((module.q_proj.weight, *module.kv_proj.weight.chunk(2)), weights, strict=True)
     if torch_module.in_proj_bias is not None:
-        biases = module.query.bias, *module.key_value.bias.chunk(2)
+        biases = module.q_proj.bias, *module.kv_proj.bias.chunk(2)
         yield from zip(biases, torch_module.in_proj_bias.chunk(3), strict=True)
 
 
@@ -73,12 +73,12 @@ def _attention_from_torch(torch_module: Any) -> core.MultiHeadAttention:
     ).to(torch_module.out_proj.weight.device, torch_module.out_proj.weight.dtype)
     for target, source in _projections(module, torch_module):
         target.copy_(source)
-    _copy(module.out, torch_module.out_proj)
+    _copy(module.out_proj, torch_module.out_proj)
     return module
 
 
 def _attention_to_torch(module: core.MultiHeadAttention) -> nn.MultiheadAttention:
-    d_model, width = module.query.in_features, module.query.out_features
+    d_model, width = module.q_proj.in_features, module.q_proj.out_features
     if (
         module.n_kv_heads != module.n_heads
         or width != d_model
@@ -89,19 +89,19 @@ def _attention_to_torch(module: core.MultiHeadAttention) -> nn.MultiheadAttentio
             "torch.nn.MultiheadAttention has as many key/value heads as heads, d_head = d_model / n_heads, "
             "the scale 1/√K and no norm of queries and keys; this attention differs"
         )
-    d_memory = module.key_value.in_features
+    d_memory = module.kv_proj.in_features
     torch_module: Any = nn.MultiheadAttention(
         d_model,
         module.n_heads,
         dropout=module.attention.dropout,
-        bias=module.query.bias is not None,
+        bias=module.q_proj.bias is not None,
         kdim=d_memory,
         vdim=d_memory,
         batch_first=True,
-    ).to(module.query.weight.device, module.query.weight.dtype)
+    ).to(module.q_proj.weight.device, module.q_proj.weight.dtype)
     for source, target in _projections(module, torch_module):
         target.copy_(source)
-    _copy(torch_module.out_proj, module.out)
+    _copy(torch_module.out_proj, module.out_proj)
     return torch_module
 
 
@@ -130,8 +130,8 @@ def _feed_forward_from_torch(torch_module: Any) -> core.FeedForward:
         bias=torch_module.linear1.bias is not None,
         dropout=torch_module.dropout.p,
     )
-    _copy(module.wide, torch_module.linear1)
-    _copy(module.narrow, torch_module.linear2)
+    _copy(module.up_proj, torch_module.linear1)
+    _copy(module.down_proj, torch_module.linear2)
     return module
 
 
@@ -150,7 +150,7 @@ def _layer_from_torch(kind: Callable[..., nn.Module], torch_module: Any) -> nn.M
 def _layer_to_torch(module: Any) -> nn.Module:
     """Convert a layer; torch numbers norms and dropouts by part, from 1."""
     kind: type[nn.Module] = nn.TransformerEncoderLayer
-    attentions = {"self_attn": module.attention}
+    attentions = {"self_attn": module.self_attention}
     if isinstance(module, core.DecoderLayer):
         kind, attentions = nn.TransformerDecoderLayer, attentions | {"multihead_attn": module.cross_attention}
     if isinstance(module, core.ParallelLayer):
@@ -159,22 +159,22 @@ def _layer_to_torch(module: Any) -> nn.Module:
     if not all(type(wrap) in (core.PreNorm, core.PostNorm) for wrap in wraps):
         raise ValueError("torch.nn's layers have each part in a residual with its norm: PreNorm or PostNorm here")
     pre_norm = {isinstance(wrap, core.PreNorm) for wrap in wraps}
-    forward = wraps[-1].part
+    forward = wraps[-1].sublayer
     if len(pre_norm) != 1 or not isinstance(forward, core.FeedForward):
         raise ValueError("torch.nn's layers have plain feed-forwards, and norms all before or all after their parts")
     torch_module: Any = kind(
-        forward.wide.in_features,
-        wraps[0].part.n_heads,
-        forward.wide.out_features,
+        forward.up_proj.in_features,
+        wraps[0].sublayer.n_heads,
+        forward.up_proj.out_features,
         activation=forward.activation,
         batch_first=True,
         norm_first=pre_norm.pop(),
-        bias=forward.wide.bias is not None,
+        bias=forward.up_proj.bias is not None,
     )
     for name, wrap in attentions.items():
-        setattr(torch_module, name, _attention_to_torch(wrap.part))
-    _copy(torch_module.linear1, forward.wide)
-    _copy(torch_module.linear2, forward.narrow)
+        setattr(torch_module, name, _attention_to_torch(wrap.sublayer))
+    _copy(torch_module.linear1, forward.up_proj)
+    _copy(torch_module.linear2, forward.down_proj)
     torch_module.dropout.p = forward.dropout.p
     for n, wrap in enumerate(wraps, 1):
         norm = _norm_to_torch(wrap.norm)
@@ -221,10 +221,10 @@ def _transformer_to_torch(module: core.EncoderDecoder) -> nn.Transformer:
     if not all(isinstance(part, core.Vectors | core.Hidden) for part in parts):
         raise ValueError("torch.nn.Transformer has no embeddings and no output layer; convert the encoder and decoder")
     encoder, decoder = to_torch(module.encoder), to_torch(module.decoder)
-    attention: Any = cast("core.Encoder", module.encoder).layers[0].attention  # to_torch takes no other encoder
+    attention: Any = cast("core.Encoder", module.encoder).layers[0].self_attention  # to_torch takes no other encoder
     torch_module = nn.Transformer(
-        attention.part.query.in_features,
-        attention.part.n_heads,
+        attention.sublayer.q_proj.in_features,
+        attention.sublayer.n_heads,
         custom_encoder=nn.Identity(),
         custom_decoder=nn.Identity(),
         batch_first=True,

@@ -57,9 +57,9 @@ class ViTConfig(ImageConfig):
 
 
 HEADS: dict[str, Callable[[ImageConfig], nn.Module]] = {
-    "classes": lambda config: core.ClassHead(core.FirstToken(), config.d_model, config.n_classes),
-    "pooled": lambda config: core.PoolingHead(core.FirstToken(), linear(config.d_model, config.d_model), "tanh"),
-    "mean": lambda config: core.PoolingHead(core.Mean()),
+    "classes": lambda config: core.ClassHead(core.ClsPool(), config.d_model, config.n_classes),
+    "pooled": lambda config: core.PoolingHead(core.ClsPool(), linear(config.d_model, config.d_model), "tanh"),
+    "mean": lambda config: core.PoolingHead(core.MeanPool()),
     "hidden": lambda config: core.Hidden(),
 }
 
@@ -90,7 +90,7 @@ def build(config: ViTConfig) -> core.EncoderOnly:
 
 OTHER_HEAD = "belongs to another head"
 TOPS: dict[str, tuple[Link, ...]] = {
-    "classes": (link("head.out.*", "classifier.*"),),
+    "classes": (link("head.out_proj.*", "classifier.*"),),
     "pooled": (link("head.dense.*", "pooler.dense.*"),),
 }
 
@@ -119,13 +119,13 @@ def table(
             link("embedding.project.weight", f"{base}embeddings.patch_embeddings.projection.weight", convolution),
             link("embedding.project.bias", f"{base}embeddings.patch_embeddings.projection.bias"),
             link("encoder.positions.weight", f"{base}embeddings.position_embeddings", ONE_ROW),
-            link(f"{layer}.attention.norm.*", f"{hf}.layernorm_before.*"),
-            link(f"{layer}.attention.part.query.*", f"{heads}.query.*"),
-            link(f"{layer}.attention.part.key_value.*", (f"{heads}.key.*", f"{heads}.value.*")),
-            link(f"{layer}.attention.part.out.*", f"{hf}.attention.output.dense.*"),
+            link(f"{layer}.self_attention.norm.*", f"{hf}.layernorm_before.*"),
+            link(f"{layer}.self_attention.sublayer.q_proj.*", f"{heads}.query.*"),
+            link(f"{layer}.self_attention.sublayer.kv_proj.*", (f"{heads}.key.*", f"{heads}.value.*")),
+            link(f"{layer}.self_attention.sublayer.out_proj.*", f"{hf}.attention.output.dense.*"),
             link(f"{layer}.feed_forward.norm.*", f"{hf}.layernorm_after.*"),
-            link(f"{layer}.feed_forward.part.wide.*", f"{hf}.intermediate.dense.*"),
-            link(f"{layer}.feed_forward.part.narrow.*", f"{hf}.output.dense.*"),
+            link(f"{layer}.feed_forward.sublayer.up_proj.*", f"{hf}.intermediate.dense.*"),
+            link(f"{layer}.feed_forward.sublayer.down_proj.*", f"{hf}.output.dense.*"),
             link("encoder.norm.*", f"{base}layernorm.*"),
             *tops.get(head, ()),
         ),
@@ -205,8 +205,8 @@ class DeiTConfig(ImageConfig):
 
 
 def _distilled(config: ImageConfig) -> nn.Module:
-    return core.Average(
-        core.ClassHead(pool, config.d_model, config.n_classes) for pool in (core.FirstToken(), core.Token(1))
+    return core.EnsembleHead(
+        core.ClassHead(pool, config.d_model, config.n_classes) for pool in (core.ClsPool(), core.TokenPool(1))
     )
 
 
@@ -217,7 +217,10 @@ def build_deit(config: DeiTConfig) -> core.EncoderOnly:
 
 
 TOKENS = ("cls_token", "distillation_token")
-DISTILLED = (link("head.heads.0.out.*", "cls_classifier.*"), link("head.heads.1.out.*", "distillation_classifier.*"))
+DISTILLED = (
+    link("head.heads.0.out_proj.*", "cls_classifier.*"),
+    link("head.heads.1.out_proj.*", "distillation_classifier.*"),
+)
 
 DEIT_BASE = DeiTConfig(n_classes=1000)
 deit = register(

@@ -28,12 +28,12 @@ def count_parts(model: nn.Module) -> list[Count]:
     counts = [Count("", "embeddings and output", n_parameters(model) - n_parameters(encoder) - n_parameters(decoder))]
     for name, stack in (("encoder", encoder), ("decoder", decoder)):
         layers: list[Any] = list(stack.layers)
-        wraps = {"self-attention": [layer.attention for layer in layers]}
+        wraps = {"self-attention": [layer.self_attention for layer in layers]}
         if isinstance(layers[0], DecoderLayer):
             wraps["cross-attention"] = [layer.cross_attention for layer in layers]
         wraps["feed-forward"] = [layer.feed_forward for layer in layers]
         for part, wrapped in wraps.items():
-            counts.append(Count(name, part, sum(n_parameters(wrap.part) for wrap in wrapped)))
+            counts.append(Count(name, part, sum(n_parameters(wrap.sublayer) for wrap in wrapped)))
         subtotal = sum(count.parameters for count in counts if count.stack == name)
         counts.append(Count(name, "norms and positions", n_parameters(stack) - subtotal))
     return counts
@@ -43,7 +43,7 @@ def feed_forward_shares(model: nn.Module) -> dict[str, float]:
     """Return the feed-forward's share of an encoder layer, of a decoder layer, and of both stacks."""
     encoder, decoder = _stacks(model)
     layers: list[Any] = [*encoder.layers, *decoder.layers]
-    wide = [n_parameters(layer.feed_forward.part) for layer in layers]
+    wide = [n_parameters(layer.feed_forward.sublayer) for layer in layers]
     return {
         "encoder layer": wide[0] / n_parameters(layers[0]),
         "decoder layer": wide[-1] / n_parameters(layers[-1]),

@@ -150,7 +150,7 @@ def _hook_part(parts: dict[str, Part], name: str, wrap: PreNorm | PostNorm, hook
         inside.update(hidden=_row(args[0]))
 
     def ran(_: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
-        is_pre, activation = isinstance(wrap, PreNorm), getattr(wrap.part, "activation", None)
+        is_pre, activation = isinstance(wrap, PreNorm), getattr(wrap.sublayer, "activation", None)
         parts[name] = Part(
             order="pre" if is_pre else "post",
             norm=next((name for kind, name in NORMS.items() if isinstance(wrap.norm, kind)), None),
@@ -163,8 +163,8 @@ def _hook_part(parts: dict[str, Part], name: str, wrap: PreNorm | PostNorm, hook
         )
 
     hooks.callback(wrap.norm.register_forward_hook(normalized).remove)
-    if isinstance(wrap.part, core.FeedForward | core.GatedFeedForward):
-        hooks.callback(wrap.part.narrow.register_forward_pre_hook(widened).remove)
+    if isinstance(wrap.sublayer, core.FeedForward | core.GatedFeedForward):
+        hooks.callback(wrap.sublayer.down_proj.register_forward_pre_hook(widened).remove)
     hooks.callback(wrap.register_forward_hook(ran).remove)
 
 

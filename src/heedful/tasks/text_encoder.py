@@ -158,7 +158,7 @@ class TextEncoderPredictor(Predictor[Text, Output], Generic[Output]):
 
 def checkpoint_labels(checkpoint: Imported) -> tuple[str, ...]:
     """Return the class names of a published model with a class head; numbers if it has no names."""
-    return checkpoint.labels or tuple(map(str, range(checkpoint.module.head.out.out_features)))
+    return checkpoint.labels or tuple(map(str, range(checkpoint.module.head.out_proj.out_features)))
 
 
 def display_text(text: Text) -> str:

@@ -100,8 +100,8 @@ def matrices_of(module: nn.Module) -> list[tuple[Tensor, int]]:
     """
     layers = [layer for stack in module.modules() if isinstance(stack, Stack) for layer in stack.layers]
     parts = [part for layer in layers for part in layer.modules()]
-    packed = {part.key_value: 2 for part in parts if isinstance(part, MultiHeadAttention)}
-    packed |= {part.gate_up: 2 for part in parts if isinstance(part, GatedFeedForward)}
+    packed = {part.kv_proj: 2 for part in parts if isinstance(part, MultiHeadAttention)}
+    packed |= {part.gate_up_proj: 2 for part in parts if isinstance(part, GatedFeedForward)}
     maps = dict.fromkeys(part for part in parts if isinstance(part, nn.Linear))  # shared ones once
     return [(part.weight, packed.get(part, 1)) for part in maps if part.weight.requires_grad]
 

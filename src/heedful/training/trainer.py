@@ -110,7 +110,7 @@ class Trainer:
         self.total_steps = config.total_steps(objective.batches.steps_per_epoch)
         for part in self.module.modules():
             if isinstance(part, Stack):
-                part.recompute = config.activation_checkpointing
+                part.activation_checkpointing = config.activation_checkpointing
         self.model = parallelize(self.module, config, self.world)
         self.update = Update(self.model, config, self.total_steps)
         self.engine = engine_for(config, self.device, self.update, objective, self.model, config, self.world)

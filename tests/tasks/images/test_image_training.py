@@ -216,10 +216,10 @@ def test_see_image_returns_class_token_attention(trained: tuple[Path, ImageClass
     with torch.no_grad():
         x, _ = model.module.embedding(model.prepared(image)[None])
         x = model.module.encoder.positions.embed(x, torch.arange(10)[None])
-        layer = model.module.encoder.layers[0].attention
+        layer = model.module.encoder.layers[0].self_attention
         normed = layer.norm(x)
-        query = layer.part.query(normed)[0, 0].view(2, 8)
-        key = layer.part.key_value(normed)[0, :, :16].view(10, 2, 8)
+        query = layer.sublayer.q_proj(normed)[0, 0].view(2, 8)
+        key = layer.sublayer.kv_proj(normed)[0, :, :16].view(10, 2, 8)
         expected = torch.einsum("hk,thk->ht", query, key).div(8**0.5).softmax(dim=-1)[:, 1:]
     np.testing.assert_allclose(weights.reshape(2, 9), expected, atol=1e-5)
 

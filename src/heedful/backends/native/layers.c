@@ -16,7 +16,7 @@ typedef struct {
 } Norm;
 
 typedef struct {
-    Matrix qkv, out, cross_query, cross_out, wide, narrow; /* cross_query.n_in = 0: no memory is read */
+    Matrix qkv, out, cross_query, cross_out, up_proj, down_proj; /* cross_query.n_in = 0: no memory is read */
     Norm norms[3];                                            /* of attention, cross-attention, feed-forward */
 } Layer;
 
@@ -184,8 +184,8 @@ static void feed_forward(const Run *run, int64_t index, const float *x)
 {
     const Stack *s = run->stack;
     const Scratch *room = run->room;
-    const int64_t n_rows = run->rows->n_rows, n = s->layers[index].wide.n_out, half = n / 2;
-    product(run->team, &s->layers[index].wide, x, n_rows, room->wide, &room->small);
+    const int64_t n_rows = run->rows->n_rows, n = s->layers[index].up_proj.n_out, half = n / 2;
+    product(run->team, &s->layers[index].up_proj, x, n_rows, room->wide, &room->small);
     if (!s->gated) {
         const int64_t pieces = (n + PIECE - 1) / PIECE, all = n_rows * pieces;
         for (int64_t i = share(run->team, all, 0); i < share(run->team, all, 1); i++) {
@@ -249,7 +249,7 @@ static void every_layer(const Run *run)
             add(run, &layer->cross_out, &layer->norms[1], run->room->mixed);
         }
         feed_forward(run, i, sublayer_input(run, &layer->norms[2]));
-        add(run, &layer->narrow, &layer->norms[2], run->room->wide);
+        add(run, &layer->down_proj, &layer->norms[2], run->room->wide);
     }
     if (s->last.kind) normalize_rows(run, &s->last, run->x);
 }
@@ -270,7 +270,7 @@ int run_layers(const Stack *s, const Rows *rows, float *x, int n_threads)
     const int64_t n = rows->n_rows, d = s->d_model, heads = s->n_heads * s->d_head;
     int64_t widest = heads + 2 * s->n_kv_heads * s->d_head;
     for (int64_t i = 0; i < s->n_layers; i++)
-        if (s->layers[i].wide.n_out > widest) widest = s->layers[i].wide.n_out;
+        if (s->layers[i].up_proj.n_out > widest) widest = s->layers[i].up_proj.n_out;
     Scratch room = {
         .normed = malloc(n * d * sizeof(float)),
         .wide = malloc(n * widest * sizeof(float)),

@@ -54,7 +54,7 @@ class CNorm(Structure):
 class CLayer(Structure):
     """The matrices and norms of a layer."""
 
-    _fields_ = (*_fields(CMatrix, "qkv out cross_query cross_out wide narrow"), ("norms", CNorm * 3))
+    _fields_ = (*_fields(CMatrix, "qkv out cross_query cross_out up_proj down_proj"), ("norms", CNorm * 3))
 
 
 class CStack(Structure):
@@ -139,13 +139,13 @@ class NativeStack:
         self.n_layers = len(stack.layers)
         self._layers = (CLayer * self.n_layers)(*map(self._layer, stack.layers))
         first, *_ = described = sublayers(stack.layers[0])
-        parts = {sublayer.name: sublayer.part for sublayer in described}
-        attention, cross, feed_forward = first.part, parts.get("cross_attention"), parts["feed_forward"]
+        parts = {sublayer.name: sublayer.module for sublayer in described}
+        attention, cross, feed_forward = first.module, parts.get("cross_attention"), parts["feed_forward"]
         self.n_kv_heads, self.d_head = attention.n_kv_heads, attention.d_head
         rotary = isinstance(self.positions, core.Rotary)
         self._stack = CStack(
             n_layers=self.n_layers,
-            d_model=attention.query.in_features,
+            d_model=attention.q_proj.in_features,
             n_heads=attention.n_heads,
             n_kv_heads=attention.n_kv_heads,
             d_head=attention.d_head,
@@ -172,12 +172,12 @@ class NativeStack:
         packer, packed = self._packer, CLayer()
         for name, _, norm, part in sublayers(layer):
             packed.norms[SUBLAYERS.index(name)] = packer.norm(norm)
-            if name == "attention":
-                packed.qkv, packed.out = packer.matrix(*joined_projection(part)), packer.linear(part.out)
+            if name == "self_attention":
+                packed.qkv, packed.out = packer.matrix(*joined_projection(part)), packer.linear(part.out_proj)
             elif name == "cross_attention":
-                packed.cross_query, packed.cross_out = packer.linear(part.query), packer.linear(part.out)
+                packed.cross_query, packed.cross_out = packer.linear(part.q_proj), packer.linear(part.out_proj)
             else:
-                packed.wide, packed.narrow = packer.linear(first_projection(part)), packer.linear(part.narrow)
+                packed.up_proj, packed.down_proj = packer.linear(first_projection(part)), packer.linear(part.down_proj)
         return packed
 
 
@@ -224,8 +224,8 @@ class NativeModel(Implementation):
         if self.reads_source:
             self.source_embedding = module.source_embedding
             self.encoder = NativeStack(module.encoder, packer, library)
-            attentions = [sublayers(layer)[1].part for layer in module.decoder.layers]
-            self._memory = [packer.linear(cross.key_value) for cross in attentions]
+            attentions = [sublayers(layer)[1].module for layer in module.decoder.layers]
+            self._memory = [packer.linear(cross.kv_proj) for cross in attentions]
 
     def logits(self, x: Tensor) -> Tensor:
         """Return logits (R, V) of x (R, D), in memory that this thread's next call overwrites."""
@@ -287,10 +287,10 @@ def _native_stack_refusals(stack: Any) -> Iterator[Reason]:
             path = f"layers.{index}.{name}"
             yield from within(f"{path}.norm", only(norm, core.LayerNorm, core.RMSNorm))
             if name == "feed_forward":
-                for linear in ("narrow", "gate_up" if hasattr(part, "gate_up") else "wide"):
-                    yield from within(f"{path}.part.{linear}", only(getattr(part, linear), nn.Linear))
+                for linear in ("down_proj", "gate_up_proj" if hasattr(part, "gate_up_proj") else "up_proj"):
+                    yield from within(f"{path}.sublayer.{linear}", only(getattr(part, linear), nn.Linear))
                 if activation_name(part.activation) not in ACTIVATION_KINDS:
-                    yield Reason(f"{path}.part", f"its activation is none of {', '.join(ACTIVATION_KINDS)}")
+                    yield Reason(f"{path}.sublayer", f"its activation is none of {', '.join(ACTIVATION_KINDS)}")
         if _common(layer) != _common(stack.layers[0]):
             yield Reason(f"layers.{index}", "it differs from the first layer in more than its weights")
     attentions = [part for name, _, _, part in sublayers(stack.layers[0]) if name != "feed_forward"]

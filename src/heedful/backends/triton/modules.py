@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ... import core
-from ...core.heads import Table
+from ...core.heads import OutputEmbedding
 from ...core.mask_preparation import PreparedMask
 from ...core.masks import Grid
 from ...families.description import activation_name
@@ -142,7 +142,7 @@ class FusedVocabularyHead(TritonModule, core.VocabularyHead):
         if not is_fused(x) or x.dtype != self.weight.dtype:
             return super().forward(x, keep)
         x = self.transform(x)
-        if type(self.table) is not Table:  # but an embedding, which does not count its own use
+        if type(self.embedding) is not OutputEmbedding:  # but an embedding, which does not count its own use
             self.shared.counting(self.weight)
         head = Map(self.weight, self.bias, (self.weight,), () if self.bias is None else (self.bias,))
         return head(self.shared, x if self.scale == 1.0 else x * self.scale)[0]
@@ -199,23 +199,23 @@ class FusedFeedForward(TritonModule, core.FeedForward):
     @classmethod
     def refusals(cls, part: Any) -> Iterator[Reason]:
         yield from super().refusals(part)
-        yield from _linear_refusals(part, "wide", "narrow")
+        yield from _linear_refusals(part, "up_proj", "down_proj")
         if activation_name(part.activation) not in KNOWN_ACTIVATIONS:
             yield Reason("", f"its activation is none of {', '.join(KNOWN_ACTIVATIONS)}")
 
     @property
     def last(self) -> nn.Linear:
-        return self.narrow
+        return self.down_proj
 
     def unbiased(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return (…, D) without the last bias, and x for the residual connection."""
         from .activation import Activated
 
-        wide, residual = Map.of(self.wide, bias=False)(self.shared, x)
-        hidden = apply(Activated, self.shared, rows_of(wide), self.wide.bias, activation_name(self.activation)).view(
+        wide, residual = Map.of(self.up_proj, bias=False)(self.shared, x)
+        hidden = apply(Activated, self.shared, rows_of(wide), self.up_proj.bias, activation_name(self.activation)).view(
             wide.shape
         )
-        return Map.of(self.narrow, bias=False)(self.shared, self.dropout(hidden))[0], residual
+        return Map.of(self.down_proj, bias=False)(self.shared, self.dropout(hidden))[0], residual
 
 
 def _linear_refusals(part: nn.Module, *names: str) -> Iterator[Reason]:
@@ -237,16 +237,16 @@ class FusedMultiHeadAttention(TritonModule, core.MultiHeadAttention):
     def refusals(cls, part: Any) -> Iterator[Reason]:
         yield from super().refusals(part)
         yield from within("attention", only(part.attention, core.DotProduct))
-        yield from _linear_refusals(part, "query", "key_value", "out")
+        yield from _linear_refusals(part, "q_proj", "kv_proj", "out_proj")
 
     def finish(self, context: Any) -> None:
         super().finish(context)
-        alike = self.query.in_features == self.key_value.in_features
-        self.joined = Map.stacked(self.query, self.key_value) if alike else None
+        alike = self.q_proj.in_features == self.kv_proj.in_features
+        self.joined = Map.stacked(self.q_proj, self.kv_proj) if alike else None
 
     @property
     def last(self) -> nn.Linear:
-        return self.out
+        return self.out_proj
 
     def unbiased(self, x: Tensor, memory: Tensor | None = None, **context: Any) -> tuple[Tensor, Tensor]:
         """Return (B, T, D) without the last bias, and x for the residual connection."""
@@ -255,7 +255,7 @@ class FusedMultiHeadAttention(TritonModule, core.MultiHeadAttention):
             mixed, residual = self._attend(x, memory, keep, context.get("rotate") if memory is None else None)
         else:
             mixed, residual = self.mixed(x, memory, **context), x
-        return Map.of(self.out, bias=False)(self.shared, mixed)[0].view(x.shape), residual
+        return Map.of(self.out_proj, bias=False)(self.shared, mixed)[0].view(x.shape), residual
 
     def _attend(self, x: Tensor, memory: Tensor | None, keep: PreparedMask, rotate: Any) -> tuple[Tensor, Tensor]:
         """Return the output of the heads (B, T, H·K), and x."""
@@ -264,8 +264,8 @@ class FusedMultiHeadAttention(TritonModule, core.MultiHeadAttention):
             joined, residual = self.joined(self.shared, x)
             stacked = [joined.unflatten(-1, (-1, self.d_head))]  # (B, T, H + 2G, K)
         else:
-            query, residual = Map.of(self.query)(self.shared, x)
-            source = self.key_value(x if memory is None else memory)
+            query, residual = Map.of(self.q_proj)(self.shared, x)
+            source = self.kv_proj(x if memory is None else memory)
             stacked = [part.unflatten(-1, (-1, self.d_head)) for part in (query, source)]
         heads = self.n_heads, self.n_kv_heads
         mixed = self.attention.over_short_rows(heads, stacked, keep) if rotate is None else None
@@ -282,13 +282,13 @@ class FusedMultiHeadAttention(TritonModule, core.MultiHeadAttention):
 class _FusedResidual(TritonModule):
     """A residual around a part whose last bias it adds, and a norm that has a kernel."""
 
-    part: Any
+    sublayer: Any
     norm: Any
 
     @classmethod
     def refusals(cls, part: Any) -> Iterator[Reason]:
         yield from super().refusals(part)
-        for name, *kinds in (("norm", core.LayerNorm), ("part", core.FeedForward, core.MultiHeadAttention)):
+        for name, *kinds in (("norm", core.LayerNorm), ("sublayer", core.FeedForward, core.MultiHeadAttention)):
             inner = getattr(part, name)
             yield from within(name, only(inner, *kinds))
             if type(inner) in kinds:
@@ -307,9 +307,9 @@ class FusedPreNorm(_FusedResidual, core.PreNorm):
         from .residual import Added
 
         normed, residual = self.norm.with_residual(x)
-        mixed, _ = self.part.unbiased(normed, *args, **context)
+        mixed, _ = self.sublayer.unbiased(normed, *args, **context)
         out: Tensor = apply(
-            Added, self.shared, rows_of(residual), rows_of(mixed), self.part.last.bias, self.dropping(self.dropout)
+            Added, self.shared, rows_of(residual), rows_of(mixed), self.sublayer.last.bias, self.dropping(self.dropout)
         )
         return out.view(x.shape)
 
@@ -323,8 +323,8 @@ class FusedPostNorm(_FusedResidual, core.PostNorm):
             return super().forward(x, *args, **context)
         from .residual import AddedAndNormed
 
-        mixed, residual = self.part.unbiased(x, *args, **context)
-        norm, bias = (self.norm.weight, self.norm.bias, self.norm.eps), self.part.last.bias
+        mixed, residual = self.sublayer.unbiased(x, *args, **context)
+        norm, bias = (self.norm.weight, self.norm.bias, self.norm.eps), self.sublayer.last.bias
         out: Tensor = apply(
             AddedAndNormed, self.shared, rows_of(residual), rows_of(mixed), bias, *norm, self.dropping(self.dropout)
         )
@@ -350,14 +350,14 @@ class _FusedStack(TritonModule, core.Stack):
         super().finish(context)
         self.encodings: dict[int, Tensor] = {}  # by length; none is ever freed, since recorded steps read them
 
-    def enter(self, x: Tensor, real: Tensor | None, grid: Grid) -> Tensor:
+    def embed_positions(self, x: Tensor, real: Tensor | None, grid: Grid) -> Tensor:
         if not is_fused(x) or x.shape[2] > WIDEST:
-            return super().enter(x, real, grid)
+            return super().embed_positions(x, real, grid)
         encodings = None
         if isinstance(self.positions, core.Sinusoidal):
             encodings = self._in_slots(grid, x, self.positions)
             if encodings is None:
-                return super().enter(x, real, grid)
+                return super().embed_positions(x, real, grid)
         from .embedding import Entered
 
         out: Tensor = apply(Entered, x, real, encodings, self.dropping(self.dropout))

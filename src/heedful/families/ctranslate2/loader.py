@@ -22,23 +22,25 @@ def _links() -> Iterator[Link]:
     yield link("source_embedding.weight", "encoder/embeddings_0/weight")
     yield link("target_embedding.weight", "decoder/embeddings/weight")
     yield link("embedding.weight", "decoder/embeddings/weight")
-    yield link("head.table.weight", "decoder/projection/weight")
+    yield link("head.embedding.weight", "decoder/projection/weight")
     yield link("head.bias", "decoder/projection/bias")
     for stack in ("encoder", "decoder"):
         layer, scope = f"{stack}.layers.*", f"{stack}/layer_*"
         attention, cross, feed_forward = (
-            f"{layer}.{name}" for name in ("attention", "cross_attention", "feed_forward")
+            f"{layer}.{name}" for name in ("self_attention", "cross_attention", "feed_forward")
         )
-        yield link((f"{attention}.part.query.*", f"{attention}.part.key_value.*"), f"{scope}/self_attention/linear_0/*")
-        yield link(f"{attention}.part.out.weight", f"{scope}/self_attention/linear_1/weight")
-        yield link(f"{attention}.part.out.bias", f"{scope}/self_attention/linear_1/bias", absent=zeros)
-        for index, part in enumerate(("query", "key_value", "out")):
-            yield link(f"{cross}.part.{part}.weight", f"{scope}/attention/linear_{index}/weight")
-            yield link(f"{cross}.part.{part}.bias", f"{scope}/attention/linear_{index}/bias", absent=zeros)
+        yield link(
+            (f"{attention}.sublayer.q_proj.*", f"{attention}.sublayer.kv_proj.*"), f"{scope}/self_attention/linear_0/*"
+        )
+        yield link(f"{attention}.sublayer.out_proj.weight", f"{scope}/self_attention/linear_1/weight")
+        yield link(f"{attention}.sublayer.out_proj.bias", f"{scope}/self_attention/linear_1/bias", absent=zeros)
+        for index, part in enumerate(("q_proj", "kv_proj", "out_proj")):
+            yield link(f"{cross}.sublayer.{part}.weight", f"{scope}/attention/linear_{index}/weight")
+            yield link(f"{cross}.sublayer.{part}.bias", f"{scope}/attention/linear_{index}/bias", absent=zeros)
         gated = f"{scope}/ffn/linear_0/*", f"{scope}/ffn/linear_0_noact/*"
-        yield link(f"{feed_forward}.part.wide.*", gated[0])
-        yield link(f"{feed_forward}.part.gate_up.*", gated)
-        yield link(f"{feed_forward}.part.narrow.*", f"{scope}/ffn/linear_1/*")
+        yield link(f"{feed_forward}.sublayer.up_proj.*", gated[0])
+        yield link(f"{feed_forward}.sublayer.gate_up_proj.*", gated)
+        yield link(f"{feed_forward}.sublayer.down_proj.*", f"{scope}/ffn/linear_1/*")
         for norm, name in (
             (f"{attention}.norm", f"{scope}/self_attention/layer_norm"),
             (f"{cross}.norm", f"{scope}/attention/layer_norm"),

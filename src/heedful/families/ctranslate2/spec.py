@@ -143,7 +143,7 @@ def _write_stack(spec: Any, stack: StackPart, module: Any) -> None:
         attentions = [(layer_spec.self_attention, stack.attention.scale)]
         if stack.cross_attention is not None:
             attentions.append((layer_spec.attention, stack.cross_attention.scale))
-            _write_keys_and_values(layer_spec.attention, layer.cross_attention.part)
+            _write_keys_and_values(layer_spec.attention, layer.cross_attention.sublayer)
         for attention_spec, scale in attentions:
             if scale is not None:
                 attention_spec.queries_scale = np.float32(scale)
@@ -163,9 +163,9 @@ def _write_keys_and_values(spec: Any, attention: core.MultiHeadAttention) -> Non
         heads = rows.unflatten(0, (2, attention.n_kv_heads, attention.d_head))
         return _array(heads.repeat_interleave(attention.n_heads // attention.n_kv_heads, dim=1).flatten(0, 2))
 
-    spec.linear[1].weight = repeated(attention.key_value.weight)
-    if attention.key_value.bias is not None:
-        spec.linear[1].bias = repeated(attention.key_value.bias)
+    spec.linear[1].weight = repeated(attention.kv_proj.weight)
+    if attention.kv_proj.bias is not None:
+        spec.linear[1].bias = repeated(attention.kv_proj.bias)
     vars(spec).pop("num_heads_kv", None)
 
 

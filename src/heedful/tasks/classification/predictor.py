@@ -122,7 +122,7 @@ class Classifier(TextEncoderPredictor[dict[str, float]]):
         cls, checkpoint: Imported, folder: Path, tokenizer: PublishedTokenizer
     ) -> ClassifierSettings:
         """Return the classes and how the model's numbers are interpreted."""
-        n_classes: int = checkpoint.module.head.out.out_features
+        n_classes: int = checkpoint.module.head.out_proj.out_features
         problem = read_mapping(folder / CONFIG).get("problem_type") or (
             "regression" if n_classes == 1 else USUAL_PROBLEM
         )

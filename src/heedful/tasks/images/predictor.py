@@ -234,7 +234,7 @@ def _n_classes(config: FamilyConfig, module: nn.Module) -> int:
             f"a model of the family {config.family!r} with the head {getattr(config, 'head', None)!r} does not tell "
             "classes of images apart; one with a head of classes does"
         )
-    return head.out.out_features
+    return head.out_proj.out_features
 
 
 def _told_apart(labels: Sequence[str]) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ export function mount(root, context) {
 
 function partsOf(layer) {
   if (layer.norms.length) return layer.norms.map((norm) => norm.name);
-  return ["attention", "feed_forward"];
+  return ["self_attention", "feed_forward"];
 }
 
 // Every token before and after a norm, by what the norm brings to one measure: rings, and dots that have come together.
