@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from heedful.families import FAMILIES
+from heedful.families.llama import ScalingConfig
 from heedful.tasks.registry import TRAINED
 from heedful.training import TrainingConfig
 
@@ -47,10 +48,14 @@ def test_every_public_name_is_documented(package: str) -> None:
     "config",
     [
         TrainingConfig,
+        ScalingConfig,
         *(task.config_class for task in TRAINED.values()),
         *(family.config for family in FAMILIES.values()),
     ],
     ids=lambda config: config.__name__,
 )
 def test_every_setting_is_documented(config: Any) -> None:
-    assert [name for name, _, _, about in REFERENCE.settings_of(config) if not about] == []
+    settings = {name: about for name, _, _, about in REFERENCE.settings_of(config)}
+    assert [name for name, about in settings.items() if not about] == []
+    assert [about for about in settings.values() if about[0].islower() or "|" in about] == []
+    assert [about for about in settings.values() if about.endswith(".") and about.count(". ") == 0] == []

@@ -242,12 +242,12 @@ class Mask:
         return full if dense is None else dense & full
 
     def visible_keys(self, grid: Grid) -> Tensor | None:
-        """(B, Tk) or (1, Tk) the keys that some query may see; None when the host knows that all are."""
+        """Return the keys that some query may see, (B, Tk) or (1, Tk); None if the host knows of no hidden key."""
         columns = [seen for rule in self.parts if (seen := rule.visible_keys(grid)) is not None]
         return reduce(torch.logical_and, columns) if columns else None
 
     def real_keys(self, grid: Grid) -> Tensor | None:
-        """The same by padding alone: a token that is no padding may look, even where nobody sees it."""
+        """Return the keys that are not padding, (B, Tk) or (1, Tk), even those that no query sees; None for all."""
         return Mask(tuple(rule for rule in self.parts if isinstance(rule, Padding))).visible_keys(grid)
 
 

@@ -53,7 +53,7 @@ class AdditiveAttention(nn.Module):
 
 
 class NoAttention(nn.Module):
-    """Every step receives the same vector: the final states of both directions."""
+    """Takes the place of attention: every step receives the same vector, the final states of both directions."""
 
     def prepare(self, memory: Tensor, real: Tensor | None) -> Prepared:
         return (final_states(memory, real)[:, None],)

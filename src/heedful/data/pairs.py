@@ -52,10 +52,10 @@ class CleaningConfig(Config):
 
     title: ClassVar[str] = "data"
 
-    max_characters: int = 1000
-    max_ratio: float = 5.0  # of the longer text to the shorter
-    drop_duplicates: bool = True
-    check_script: bool = True
+    max_characters: int = 1000  # Pairs with a longer text are dropped
+    max_ratio: float = 5.0  # The longer text has at most this many times the characters of the shorter, plus 20
+    drop_duplicates: bool = True  # Drop pairs that occurred before
+    check_script: bool = True  # Drop texts without a letter of their language's script; swapped languages are an error
 
     def check(self) -> None:
         self.require_positive("max_characters", "max_ratio")

@@ -40,12 +40,12 @@ _SPARE = 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class PiecesConfig(Config):
-    """How many pieces are learned, from what occurs `min_frequency` times; everything else is spelled in bytes."""
+    """How a tokenizer is trained: which pieces it learns."""
 
     title: ClassVar[str] = "tokenizer"
 
-    vocab_size: int = 8000
-    min_frequency: int = 2
+    vocab_size: int = 8000  # The most pieces of a trained tokenizer, 3 special ones and 256 bytes included
+    min_frequency: int = 2  # Rarer pieces and characters are not learned; they are spelled in smaller pieces or bytes
 
     def check(self) -> None:
         self.require_positive("min_frequency")
@@ -58,9 +58,9 @@ class PiecesConfig(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerConfig(PiecesConfig):
-    """How the tokenizers of two languages are trained. `joint`: one vocabulary for both languages, or one for each."""
+    """How the tokenizers of two languages are trained."""
 
-    joint: bool = True
+    joint: bool = True  # One vocabulary for both languages, or one for each
 
 
 class Piece(NamedTuple):

@@ -17,20 +17,16 @@ from .weight_map import Link, WeightMap, link
 
 @dataclass(frozen=True, kw_only=True)
 class AlbertConfig(BertConfig):
-    """The defaults are the largest model, version 2.
-
-    `d_embedding` is the width of tokens, positions and segments. The model has `n_groups` layers, each of which runs
-    `n_layers / n_groups` times in a row.
-    """
+    """ALBERT. The defaults are the largest model, version 2."""
 
     family: ClassVar[str] = "albert"
 
     vocab_size: int = 30000
-    d_embedding: int = 128
+    d_embedding: int = 128  # Width of tokens, positions and segments, which are projected to d_model
     d_model: int = 4096
     n_heads: int = 64
     d_ff: int = 16384
-    n_groups: int = 1
+    n_groups: int = 1  # Layers with weights of their own; each runs n_layers / n_groups times in a row
     activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu_tanh"
     dropout: float = 0.0
     attention_dropout: float = 0.0

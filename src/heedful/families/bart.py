@@ -17,7 +17,7 @@ from .weight_map import ONE_ROW, Formula, Link, WeightMap, link, zeros
 
 @dataclass(frozen=True, kw_only=True)
 class BartConfig(EncoderDecoderTransformerConfig):
-    """The defaults are the large model; `scale_embedding` multiplies embeddings by √D, as in the paper."""
+    """BART. The defaults are the large model."""
 
     family: ClassVar[str] = "bart"
 
@@ -29,7 +29,7 @@ class BartConfig(EncoderDecoderTransformerConfig):
     n_decoder_layers: int = 12
     max_length: int = 1024
     activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"
-    scale_embedding: bool = False
+    scale_embedding: bool = False  # Multiply the embeddings by √d_model, as in the paper of the Transformer
 
     def check(self) -> None:
         super().check()
@@ -128,7 +128,7 @@ bart = register(
 
 @dataclass(frozen=True, kw_only=True)
 class MarianConfig(BartConfig):
-    """The defaults are those of transformers for missing keys; the presets are the published models."""
+    """Marian. The defaults are those of transformers for missing keys; the presets are the published models."""
 
     family: ClassVar[str] = "marian"
 

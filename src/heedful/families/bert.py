@@ -12,11 +12,11 @@ from .weight_map import Link, WeightMap, link
 
 @dataclass(frozen=True, kw_only=True)
 class BertConfig(EncoderOnlyConfig):
-    """The defaults are the base model, uncased."""
+    """BERT. The defaults are the base model, uncased."""
 
     family: ClassVar[str] = "bert"
 
-    n_segments: int = 2
+    n_segments: int = 2  # Segment ids: 2 distinguish the texts of a pair
 
     def check(self) -> None:
         super().check()

@@ -37,7 +37,7 @@ class KindPart(Config):
     kinds: ClassVar[Mapping[str, type[nn.Module]]]
     optional: ClassVar[tuple[str, ...]] = ()
 
-    kind: str
+    kind: str  # Which class the part is of; it determines the other fields
 
     def check(self) -> None:
         takes = signature(self.kinds[self.kind]).parameters
@@ -57,14 +57,14 @@ class KindPart(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class NormPart(KindPart):
-    """A norm over the features of a token; only a layer norm has `bias`."""
+    """A norm over the features of a token."""
 
     title: ClassVar[str] = "norm"
     kinds = NORMS
 
-    kind: Literal["layer", "rms"]
-    eps: float
-    bias: bool | None = None
+    kind: Literal["layer", "rms"]  # LayerNorm or RMSNorm
+    eps: float  # Added to the variance, or to the mean square
+    bias: bool | None = None  # Whether a LayerNorm has a bias; required for it, None for RMSNorm
 
     def check(self) -> None:
         super().check()
@@ -73,16 +73,16 @@ class NormPart(KindPart):
 
 @dataclass(frozen=True, kw_only=True)
 class FeedForwardPart(KindPart):
-    """A plain or gated feed-forward part; `bias` applies to all its projections."""
+    """A plain or gated feed-forward part of a layer."""
 
     title: ClassVar[str] = "feed-forward"
     kinds = FEED_FORWARDS
 
-    kind: Literal["plain", "gated"]
-    d_ff: int
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu", "tanh"]
-    bias: bool
-    dropout: float = 0.0
+    kind: Literal["plain", "gated"]  # Two matrices, or three with a gate
+    d_ff: int  # Inner width of the part
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu", "tanh"]  # Activation between the matrices
+    bias: bool  # Whether all projections have biases
+    dropout: float = 0.0  # Probability of dropping a feature between the matrices
 
     def check(self) -> None:
         super().check()
@@ -98,16 +98,18 @@ class PositionsPart(KindPart):
     kinds = POSITIONS
     optional = ("scaling",)
 
+    # How tokens get positions: added to the embeddings (sinusoidal, learned), as biases of the scores (relative, as
+    # in T5, alibi), by rotating queries and keys, or not at all. A kind needs its own options and allows no others.
     kind: Literal["none", "sinusoidal", "learned", "relative", "rotary", "alibi"]
-    max_length: int | None = None
-    layout: Literal["interleaved", "halves"] | None = None
-    offset: int | None = None
-    n_buckets: int | None = None
-    max_distance: int | None = None
-    base: float | None = None
-    width: int | None = None
-    interleaved: bool | None = None
-    scaling: ScalingConfig | None = None
+    max_length: int | None = None  # "sinusoidal", "learned": the number of positions
+    layout: Literal["interleaved", "halves"] | None = None  # "sinusoidal": sines and cosines alternate, or sines first
+    offset: int | None = None  # "learned": unused rows before position 0
+    n_buckets: int | None = None  # "relative": buckets of distances, each with a learned bias per head
+    max_distance: int | None = None  # "relative": larger distances share the last bucket
+    base: float | None = None  # "rotary": feature pair i rotates by base^(−2i/width) radians per position
+    width: int | None = None  # "rotary": features of a head that are rotated
+    interleaved: bool | None = None  # "rotary": pair neighboring features, or the halves of a head
+    scaling: ScalingConfig | None = None  # "rotary": kind, factor … of a model extended to longer inputs
 
     def check(self) -> None:
         super().check()
@@ -123,17 +125,17 @@ class PositionsPart(KindPart):
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionPart(Config):
-    """The options of MultiHeadAttention; `scale` multiplies the scores and is 1/√K by default."""
+    """The options of self-attention or cross-attention."""
 
     title: ClassVar[str] = "attention"
 
-    n_heads: int
-    n_kv_heads: int | None = None
-    d_head: int | None = None
-    bias: bool = True
-    out_bias: bool | None = None
-    scale: float | None = None
-    dropout: float = 0.0
+    n_heads: int  # Query heads
+    n_kv_heads: int | None = None  # Key/value heads, which divide n_heads (grouped-query attention); None means n_heads
+    d_head: int | None = None  # Width of a head; None means d_model / n_heads
+    bias: bool = True  # Whether the projections have biases
+    out_bias: bool | None = None  # Whether the output projection has a bias; None means as bias says
+    scale: float | None = None  # Multiplies the scores; None means d_head^−½
+    dropout: float = 0.0  # Probability of dropping an attention weight
 
     def check(self) -> None:
         self.require_positive("n_heads", "n_kv_heads", "d_head")
@@ -143,28 +145,24 @@ class AttentionPart(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class StackPart(Config):
-    """A stack of equal layers, with its embedding and its norms.
-
-    `embedding_scale` multiplies the token embeddings. `order` places the norm of the layers before or after each
-    sublayer. `window` is the size of the attention window, or None.
-    """
+    """A stack of equal layers, with its embedding and its norms."""
 
     title: ClassVar[str] = "stack"
 
-    d_model: int
-    n_layers: int
+    d_model: int  # Width of the embeddings and of all layers
+    n_layers: int  # Layers of the stack, which are all alike
     attention: AttentionPart
     feed_forward: FeedForwardPart
     norm: NormPart
-    order: Literal["pre", "post"]
+    order: Literal["pre", "post"]  # The norm is before each sublayer, or after its addition
     positions: PositionsPart
-    cross_attention: AttentionPart | None = None
-    embedding_scale: float = 1.0
-    entry_norm: NormPart | None = None
-    final_norm: NormPart | None = None
-    window: int | None = None
-    dropout: float = 0.0
-    entry_dropout: float = 0.0
+    cross_attention: AttentionPart | None = None  # The same options for attention to the encoder; None without one
+    embedding_scale: float = 1.0  # Multiplies the token embeddings
+    entry_norm: NormPart | None = None  # Norm of the embeddings before the first layer; None means none
+    final_norm: NormPart | None = None  # Norm after the last layer; None means none
+    window: int | None = None  # Self-attention sees tokens less than this many positions away; None means all
+    dropout: float = 0.0  # Probability of dropping a feature of every sublayer's output
+    entry_dropout: float = 0.0  # Probability of dropping a feature of the embeddings with their positions
 
     def check(self) -> None:
         self.require_positive("d_model", "n_layers", "window")
@@ -192,22 +190,18 @@ class StackPart(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class ComposedConfig(FamilyConfig):
-    """An encoder-decoder, or a decoder-only model if `encoder` is None.
-
-    `target_vocab_size` defaults to `vocab_size`. `tied` names the parts that share one matrix: "all" source, target
-    and output; "output" target and output; "embeddings" source and target; "none" nothing. `head_scale` multiplies
-    the input of the output matrix.
-    """
+    """An encoder-decoder, or a decoder-only model if `encoder` is None, described part by part."""
 
     family: ClassVar[str] = "composed"
 
-    vocab_size: int
-    target_vocab_size: int | None = None
-    encoder: StackPart | None = None
+    vocab_size: int  # Number of source tokens, or of all tokens without an encoder
+    target_vocab_size: int | None = None  # Number of target tokens; None means vocab_size
+    encoder: StackPart | None = None  # A stack with the fields of decoder; None means a decoder-only model
     decoder: StackPart
+    # What shares a matrix. all: source, target and output; output: target and output; embeddings: source and target.
     tied: Literal["all", "output", "embeddings", "none"] = "none"
-    head_bias: bool = False
-    head_scale: float = 1.0
+    head_bias: bool = False  # Whether the output has a bias
+    head_scale: float = 1.0  # Multiplies the input of the output matrix
 
     def check(self) -> None:
         self.require_positive("vocab_size", "target_vocab_size")

@@ -26,7 +26,7 @@ NORM_EPS = 1e-12  # of all published models; config.json has no key for it
 
 @dataclass(frozen=True, kw_only=True)
 class DistilBertConfig(EncoderOnlyConfig):
-    """The defaults are the base model; there are no segments."""
+    """DistilBERT, which has no segments. The defaults are the base model."""
 
     family: ClassVar[str] = "distilbert"
 

@@ -15,17 +15,13 @@ Part = Callable[[], nn.Module]  # builds a new part at every call
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderDecoderConfig(FamilyConfig):
-    """The fields of all encoder-decoders.
+    """The fields of all encoder-decoders, with attention or recurrent."""
 
-    `target_vocab_size` defaults to `vocab_size`. `tied` names the parts that share one matrix: "all" source, target
-    and output; "output" target and output; "none" nothing.
-    """
-
-    vocab_size: int = 37000
-    target_vocab_size: int | None = None
-    d_model: int = 512
-    tied: Literal["all", "output", "none"] = "all"
-    dropout: float = 0.1
+    vocab_size: int = 37000  # Number of (source) tokens; training sets it to that of a new tokenizer
+    target_vocab_size: int | None = None  # Number of target tokens; None means one vocabulary for both
+    d_model: int = 512  # Width of the embeddings and of all layers
+    tied: Literal["all", "output", "none"] = "all"  # What shares a matrix: source, target and output, or the last two
+    dropout: float = 0.1  # Probability of dropping a feature of the embeddings and of every sublayer's output
 
     def check(self) -> None:
         self.require_positive("vocab_size", "target_vocab_size", "d_model")
@@ -41,14 +37,14 @@ class EncoderDecoderConfig(FamilyConfig):
 class EncoderDecoderTransformerConfig(EncoderDecoderConfig):
     """The fields of encoder-decoders with attention layers."""
 
-    n_heads: int = 8
-    d_ff: int = 2048
-    n_encoder_layers: int = 6
-    n_decoder_layers: int = 6
-    max_length: int = 5000
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
-    attention_dropout: float = 0.0
-    activation_dropout: float = 0.0
+    n_heads: int = 8  # Attention heads of each layer
+    d_ff: int = 2048  # Inner width of the feed-forward sublayers
+    n_encoder_layers: int = 6  # Layers of the encoder
+    n_decoder_layers: int = 6  # Layers of the decoder
+    max_length: int = 5000  # The most tokens of a source or target
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"  # Between the matrices of feed-forward parts
+    attention_dropout: float = 0.0  # Probability of dropping an attention weight
+    activation_dropout: float = 0.0  # Probability of dropping a feature between the feed-forward matrices
 
     def check(self) -> None:
         super().check()

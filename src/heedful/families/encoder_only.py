@@ -14,25 +14,23 @@ from .registry import initialize_normal, residual_layer
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderOnlyConfig(FamilyConfig):
-    """The fields of BERT and its relatives.
+    """The fields of BERT and its relatives."""
 
-    `head`: "words" returns logits over the vocabulary, "classes" logits over `n_classes`, "token-classes" the same for
-    every token, "span" scores for the start and the end of an answer, "pooled" the first token's vector through a dense
-    layer, "first" that vector itself, "mean" the mean of all vectors, "hidden" all vectors.
-    """
-
-    vocab_size: int = 30522
-    d_model: int = 768
-    n_heads: int = 12
-    d_ff: int = 3072
-    n_layers: int = 12
-    max_length: int = 512
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"
+    vocab_size: int = 30522  # Number of tokens; training sets it to that of a new tokenizer
+    d_model: int = 768  # Width of the embeddings and of all layers
+    n_heads: int = 12  # Attention heads of each layer
+    d_ff: int = 3072  # Inner width of the feed-forward sublayers
+    n_layers: int = 12  # Layers of the encoder
+    max_length: int = 512  # The most tokens of a text, special ones included
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"  # Between the matrices of feed-forward parts
+    # What the model returns. words: logits over the vocabulary; classes: logits over the classes; token-classes: the
+    # same for every token; span: scores for the start and the end of an answer; pooled: the first token's vector
+    # through a dense layer; first: that vector itself; mean: the mean of all vectors; hidden: all vectors.
     head: Literal["words", "classes", "token-classes", "span", "pooled", "first", "mean", "hidden"] = "words"
-    n_classes: int = 2
-    norm_eps: float = 1e-12
-    dropout: float = 0.1
-    attention_dropout: float = 0.1
+    n_classes: int = 2  # Classes of the heads classes and token-classes; training takes them from the data
+    norm_eps: float = 1e-12  # Added to the variance in every layer norm
+    dropout: float = 0.1  # Probability of dropping a feature of the embeddings and of every sublayer's output
+    attention_dropout: float = 0.1  # Probability of dropping an attention weight
 
     def check(self) -> None:
         self.require_positive("vocab_size", "d_model", "n_heads", "d_ff", "n_layers", "max_length", "n_classes")

@@ -14,22 +14,22 @@ from .weight_map import TRANSPOSED, WeightMap, link
 
 @dataclass(frozen=True, kw_only=True)
 class GPT2Config(FamilyConfig):
-    """The defaults are the smallest published model."""
+    """GPT-2. The defaults are the smallest published model."""
 
     family: ClassVar[str] = "gpt2"
 
-    vocab_size: int = 50257
-    d_model: int = 768
-    n_heads: int = 12
-    d_ff: int = 3072
-    n_layers: int = 12
-    max_length: int = 1024
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu_tanh"
-    tied: bool = True
-    norm_eps: float = 1e-5
-    dropout: float = 0.1
-    embedding_dropout: float = 0.1
-    attention_dropout: float = 0.1
+    vocab_size: int = 50257  # Number of tokens; training sets it to that of a new tokenizer
+    d_model: int = 768  # Width of the embeddings and of all layers
+    n_heads: int = 12  # Attention heads of each layer
+    d_ff: int = 3072  # Inner width of the feed-forward sublayers
+    n_layers: int = 12  # Layers of the decoder
+    max_length: int = 1024  # The most tokens of a text
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu_tanh"  # Between the matrices of feed-forward parts
+    tied: bool = True  # Whether the output shares the embedding's matrix
+    norm_eps: float = 1e-5  # Added to the variance in every layer norm
+    dropout: float = 0.1  # Probability of dropping a feature of every sublayer's output
+    embedding_dropout: float = 0.1  # Probability of dropping a feature of the embeddings with their positions
+    attention_dropout: float = 0.1  # Probability of dropping an attention weight
 
     def check(self) -> None:
         self.require_positive("vocab_size", "d_model", "n_heads", "d_ff", "n_layers", "max_length")

@@ -34,7 +34,7 @@ class Imported(NamedTuple):
 
 
 class Exported(NamedTuple):
-    """The contents of a checkpoint's files; shared tensors stand under every name.
+    """The contents of a checkpoint's files; a shared tensor is listed under each of its names.
 
     `generation` is empty if the model does not generate.
     """

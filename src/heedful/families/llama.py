@@ -18,15 +18,15 @@ SCALINGS: dict[str, type] = {"linear": core.LinearScaling, "llama3": core.Llama3
 
 @dataclass(frozen=True, kw_only=True)
 class ScalingConfig(Config):
-    """How rotary positions are scaled to longer inputs; the last three fields apply only to llama3."""
+    """How rotary positions are scaled to longer inputs."""
 
     title: ClassVar[str] = "rotary scaling"
 
-    kind: Literal["linear", "llama3"]
-    factor: float
-    low: float = 1.0
-    high: float = 4.0
-    original_length: int = 8192
+    kind: Literal["linear", "llama3"]  # Divide all frequencies, or as LLaMA 3.1 only the low ones
+    factor: float  # What frequencies are divided by
+    low: float = 1.0  # "llama3": frequencies with fewer turns over original_length are divided
+    high: float = 4.0  # "llama3": frequencies with more turns stay; those in between are interpolated
+    original_length: int = 8192  # "llama3": the longest input of the training before the extension
 
     def check(self) -> None:
         self.require(self.factor > 0, f"factor must be above 0, not {self.factor}")
@@ -41,22 +41,22 @@ class ScalingConfig(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class RotaryConfig(FamilyConfig):
-    """The fields of LLaMA and its successors; `n_kv_heads=None` means `n_heads`, `d_head=None` d_model / n_heads."""
+    """The fields of LLaMA and its successors."""
 
-    vocab_size: int = 32000
-    d_model: int = 4096
-    n_heads: int = 32
-    n_kv_heads: int | None = None
-    d_head: int | None = None
-    d_ff: int = 11008
-    n_layers: int = 32
-    max_length: int = 2048
-    rotary_base: float = 10000.0
-    scaling: ScalingConfig | None = None
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "silu"
-    tied: bool = False
-    norm_eps: float = 1e-6
-    attention_dropout: float = 0.0
+    vocab_size: int = 32000  # Number of tokens; training sets it to that of a new tokenizer
+    d_model: int = 4096  # Width of the embeddings and of all layers
+    n_heads: int = 32  # Attention heads of each layer
+    n_kv_heads: int | None = None  # Key/value heads, which divide n_heads (grouped-query attention); None means n_heads
+    d_head: int | None = None  # Width of a head; None means d_model / n_heads
+    d_ff: int = 11008  # Inner width of the feed-forward sublayers
+    n_layers: int = 32  # Layers of the decoder
+    max_length: int = 2048  # The most tokens of a text
+    rotary_base: float = 10000.0  # Feature pair i of a head rotates by base^(−2i/d_head) radians per position
+    scaling: ScalingConfig | None = None  # Kind, factor … of a model extended to longer inputs; None: not extended
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "silu"  # Between the matrices of feed-forward parts
+    tied: bool = False  # Whether the output shares the embedding's matrix
+    norm_eps: float = 1e-6  # Added to the mean square in every RMSNorm
+    attention_dropout: float = 0.0  # Probability of dropping an attention weight
 
     def check(self) -> None:
         self.require_positive("vocab_size", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff", "n_layers")
@@ -75,12 +75,12 @@ class RotaryConfig(FamilyConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class LlamaConfig(RotaryConfig):
-    """The defaults are LLaMA 7B; no published model has `bias` or `feed_forward_bias`."""
+    """LLaMA 1 to 3. The defaults are LLaMA 7B."""
 
     family: ClassVar[str] = "llama"
 
-    bias: bool = False
-    feed_forward_bias: bool = False
+    bias: bool = False  # Whether the projections of attention have biases; no published model has them
+    feed_forward_bias: bool = False  # The same for the feed-forward sublayers
 
 
 def assemble(
@@ -254,17 +254,14 @@ llama = register(
 
 @dataclass(frozen=True, kw_only=True)
 class MistralConfig(RotaryConfig):
-    """The defaults are those of transformers for missing keys; the presets are the published models.
-
-    `window` is the number of tokens that a token sees in each layer, itself included; None means no limit.
-    """
+    """Mistral. The defaults are those of transformers for missing keys; the presets are the published models."""
 
     family: ClassVar[str] = "mistral"
 
     n_kv_heads: int = 8
     d_ff: int = 14336
     max_length: int = 131072
-    window: int | None = 4096
+    window: int | None = 4096  # Tokens that a token sees in each layer, itself included; None means no limit
 
     def check(self) -> None:
         super().check()

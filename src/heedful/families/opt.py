@@ -13,21 +13,21 @@ from .weight_map import WeightMap, link
 
 @dataclass(frozen=True, kw_only=True)
 class OPTConfig(FamilyConfig):
-    """The defaults are the smallest published model."""
+    """OPT. The defaults are the smallest published model."""
 
     family: ClassVar[str] = "opt"
     norm_eps: ClassVar[float] = 1e-5
 
-    vocab_size: int = 50272
-    d_model: int = 768
-    n_heads: int = 12
-    d_ff: int = 3072
-    n_layers: int = 12
-    max_length: int = 2048
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
-    tied: bool = True
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
+    vocab_size: int = 50272  # Number of tokens; training sets it to that of a new tokenizer
+    d_model: int = 768  # Width of the embeddings and of all layers
+    n_heads: int = 12  # Attention heads of each layer
+    d_ff: int = 3072  # Inner width of the feed-forward sublayers
+    n_layers: int = 12  # Layers of the decoder
+    max_length: int = 2048  # The most tokens of a text
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"  # Between the matrices of feed-forward parts
+    tied: bool = True  # Whether the output shares the embedding's matrix
+    dropout: float = 0.1  # Probability of dropping a feature of every sublayer's output
+    attention_dropout: float = 0.0  # Probability of dropping an attention weight
 
     def check(self) -> None:
         self.require_positive("vocab_size", "d_model", "n_heads", "d_ff", "n_layers", "max_length")

@@ -17,17 +17,19 @@ from .registry import register
 
 @dataclass(frozen=True, kw_only=True)
 class OriginalConfig(EncoderDecoderTransformerConfig):
-    """The defaults are the paper's base model."""
+    """The original Transformer and its variants. The defaults are the paper's base model."""
 
     family: ClassVar[str] = "original"
 
-    n_kv_heads: int | None = None
-    d_head: int | None = None
+    n_kv_heads: int | None = None  # Key/value heads, which divide n_heads (grouped-query attention); None means n_heads
+    d_head: int | None = None  # Width of a head; None means d_model / n_heads
+    # How tokens get positions: added to the embeddings (sinusoidal as in the paper, learned), as biases of the scores
+    # (relative as in T5, alibi), by rotating queries and keys, or not at all
     positions: Literal["sinusoidal", "learned", "relative", "rotary", "alibi", "none"] = "sinusoidal"
-    norm: Literal["post", "pre"] = "post"
-    norm_kind: Literal["layer", "rms"] = "layer"
-    feed_forward: Literal["plain", "gated"] = "plain"
-    bias: bool = True
+    norm: Literal["post", "pre"] = "post"  # After each sublayer's addition, as in the paper, or before the sublayer
+    norm_kind: Literal["layer", "rms"] = "layer"  # LayerNorm, or RMSNorm without centering and bias
+    feed_forward: Literal["plain", "gated"] = "plain"  # Two matrices, or three with a gate (SwiGLU with silu)
+    bias: bool = True  # Whether attention and feed-forward have biases
 
     def check(self) -> None:
         super().check()
@@ -91,12 +93,12 @@ original = register(
 
 @dataclass(frozen=True, kw_only=True)
 class RecurrentConfig(EncoderDecoderConfig):
-    """A bidirectional GRU encoder and a GRU decoder; `attention` is "additive" (Bahdanau) or "none"."""
+    """A bidirectional GRU encoder and a GRU decoder, with or without attention."""
 
     family: ClassVar[str] = "recurrent"
 
-    n_encoder_layers: int = 1
-    attention: Literal["additive", "none"] = "additive"
+    n_encoder_layers: int = 1  # Bidirectional GRU layers of the encoder; the decoder has one GRU
+    attention: Literal["additive", "none"] = "additive"  # Bahdanau's, or one vector for the whole source
 
     def check(self) -> None:
         super().check()

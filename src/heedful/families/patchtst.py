@@ -16,42 +16,34 @@ from .weight_map import WeightMap, link
 
 @dataclass(frozen=True, kw_only=True)
 class PatchTSTConfig(FamilyConfig):
-    """The defaults are the paper's sizes over 30 days of prices: 9 patches of 6 days forecast the next 5 days.
-
-    `channels`: "independent" reads any number of channels one by one with the same weights; "mixed" reads all
-    `n_channels` of a patch as one vector. `scale`: normalizes each series by its mean and standard deviation ("std"),
-    by the mean of its absolute values ("mean"), or not at all ("none"). `pool`: the head reads all patches concatenated
-    ("joined"), their mean, or their maximum. `direct` adds a linear map from the input steps, which no published model
-    has. `positions` is how the learned positions are initialized. If the patches do not cover all steps, the oldest
-    steps are left out of the patches. Pre-norm has no final norm, as in the published models.
-    """
+    """PatchTST. The defaults are the paper's sizes over 30 days of prices: 9 patches of 6 days forecast 5 days."""
 
     family: ClassVar[str] = "patchtst"
 
-    context_length: int = 30
-    horizon: int = 5
-    n_channels: int = 1
-    patch_length: int = 6
-    stride: int = 3
-    channels: Literal["independent", "mixed"] = "independent"
-    scale: Literal["std", "mean", "none"] = "std"
-    d_model: int = 128
-    n_heads: int = 16
-    d_ff: int = 256
-    n_layers: int = 3
-    norm: Literal["batch", "layer"] = "batch"
-    pre_norm: bool = False
-    positions: Literal["learned", "sinusoidal"] = "learned"
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"
-    bias: bool = True
-    pool: Literal["joined", "mean", "max"] = "joined"
-    direct: bool = False
-    norm_eps: float = 1e-5
-    dropout: float = 0.2
-    embedding_dropout: float = 0.2
-    attention_dropout: float = 0.0
-    activation_dropout: float = 0.2
-    head_dropout: float = 0.0
+    context_length: int = 30  # Steps that the model reads
+    horizon: int = 5  # Steps that it forecasts
+    n_channels: int = 1  # Channels of a series, if they are mixed; training takes them from the data
+    patch_length: int = 6  # Steps of a patch
+    stride: int = 3  # Steps from one patch to the next; the oldest steps that fill no patch are left out
+    channels: Literal["independent", "mixed"] = "independent"  # Read one by one with the same weights, or all together
+    scale: Literal["std", "mean", "none"] = "std"  # Normalize by mean and deviation, or by mean absolute value
+    d_model: int = 128  # Width of the embeddings and of all layers
+    n_heads: int = 16  # Attention heads of each layer
+    d_ff: int = 256  # Inner width of the feed-forward sublayers
+    n_layers: int = 3  # Layers of the encoder
+    norm: Literal["batch", "layer"] = "batch"  # Over all tokens of a batch, or over each token's features
+    pre_norm: bool = False  # Norms before the sublayers, without a final one, instead of after the additions
+    positions: Literal["learned", "sinusoidal"] = "learned"  # How the learned positions are initialized
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"  # Between the matrices of feed-forward parts
+    bias: bool = True  # Whether the feed-forward sublayers have biases
+    pool: Literal["joined", "mean", "max"] = "joined"  # The head reads all patches, or their mean or maximum
+    direct: bool = False  # Add a linear map from the input steps to the forecast; no published model has it
+    norm_eps: float = 1e-5  # Added to the variance in every norm
+    dropout: float = 0.2  # Probability of dropping a feature of every sublayer's output
+    embedding_dropout: float = 0.2  # Probability of dropping a feature of the patches with their positions
+    attention_dropout: float = 0.0  # Probability of dropping an attention weight
+    activation_dropout: float = 0.2  # Probability of dropping a feature between the feed-forward matrices
+    head_dropout: float = 0.0  # Probability of dropping a feature that the head reads
 
     def check(self) -> None:
         self.require_positive("context_length", "horizon", "n_channels", "patch_length", "stride")

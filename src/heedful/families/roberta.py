@@ -16,15 +16,12 @@ ROWS = 512  # of the position table, if a config has no max_position_embeddings
 
 @dataclass(frozen=True, kw_only=True)
 class RobertaConfig(BertConfig):
-    """The defaults are those of transformers for missing keys; the presets are the published models.
-
-    The table of positions begins with `position_offset` unused rows: the id of the padding token, plus one.
-    """
+    """RoBERTa. The defaults are those of transformers for missing keys; the presets are the published models."""
 
     family: ClassVar[str] = "roberta"
 
     vocab_size: int = 50265
-    position_offset: int = 2
+    position_offset: int = 2  # Unused first rows of the position table: the id of the padding token, plus one
     max_length: int = ROWS - 2
 
     def check(self) -> None:
@@ -34,7 +31,7 @@ class RobertaConfig(BertConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class XLMRobertaConfig(RobertaConfig):
-    """RoBERTa with another tag and another vocabulary."""
+    """XLM-RoBERTa: RoBERTa with another tag and another vocabulary."""
 
     family: ClassVar[str] = "xlm-roberta"
 

@@ -18,26 +18,23 @@ from .weight_map import Link, WeightMap, link
 
 @dataclass(frozen=True, kw_only=True)
 class T5Config(FamilyConfig):
-    """The defaults are the small model of version 1.0.
-
-    `tied` shares the embedding's matrix with the output and scales the output's input by D^−½.
-    """
+    """T5. The defaults are the small model of version 1.0."""
 
     family: ClassVar[str] = "t5"
 
-    vocab_size: int = 32128
-    d_model: int = 512
-    n_heads: int = 8
-    d_head: int = 64
-    d_ff: int = 2048
-    n_encoder_layers: int = 6
-    n_decoder_layers: int = 6
-    n_buckets: int = 32
-    max_distance: int = 128
-    feed_forward: Literal["relu", "gelu", "silu", "gated-gelu", "gated-silu"] = "relu"
-    tied: bool = True
-    norm_eps: float = 1e-6
-    dropout: float = 0.1
+    vocab_size: int = 32128  # Number of tokens; training sets it to that of a new tokenizer
+    d_model: int = 512  # Width of the embeddings and of all layers
+    n_heads: int = 8  # Attention heads of each layer
+    d_head: int = 64  # Width of a head; n_heads · d_head need not be d_model
+    d_ff: int = 2048  # Inner width of the feed-forward sublayers
+    n_encoder_layers: int = 6  # Layers of the encoder
+    n_decoder_layers: int = 6  # Layers of the decoder
+    n_buckets: int = 32  # Buckets of relative positions, each with a learned bias per head
+    max_distance: int = 128  # Larger distances share the last bucket
+    feed_forward: Literal["relu", "gelu", "silu", "gated-gelu", "gated-silu"] = "relu"  # Activation; 1.1 has gated-gelu
+    tied: bool = True  # Whether the output shares the embedding's matrix; its input is then multiplied by d_model^−½
+    norm_eps: float = 1e-6  # Added to the mean square in every RMSNorm
+    dropout: float = 0.1  # Probability of dropping a feature anywhere, or an attention weight
 
     def check(self) -> None:
         self.require_positive("vocab_size", "d_model", "n_heads", "d_head", "d_ff")

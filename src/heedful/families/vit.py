@@ -17,21 +17,21 @@ from .weight_map import ONE_ROW, Layout, Link, WeightMap, link
 
 @dataclass(frozen=True, kw_only=True)
 class ImageConfig(FamilyConfig):
-    """The fields of ViT and DeiT. Images and patches are square; attention's output always has a bias."""
+    """The fields of ViT and DeiT, whose images and patches are square."""
 
-    image_size: int = 224
-    patch_size: int = 16
-    n_channels: int = 3
-    d_model: int = 768
-    n_heads: int = 12
-    d_ff: int = 3072
-    n_layers: int = 12
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"
-    qkv_bias: bool = True
-    n_classes: int = 2
-    norm_eps: float = 1e-12
-    dropout: float = 0.0
-    attention_dropout: float = 0.0
+    image_size: int = 224  # Side of an image in pixels; training sets it, and n_channels, for its images
+    patch_size: int = 16  # Side of a patch in pixels; it divides image_size
+    n_channels: int = 3  # 1 for gray, 3 for color
+    d_model: int = 768  # Width of the embeddings and of all layers
+    n_heads: int = 12  # Attention heads of each layer
+    d_ff: int = 3072  # Inner width of the feed-forward sublayers
+    n_layers: int = 12  # Layers of the encoder
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"  # Between the matrices of feed-forward parts
+    qkv_bias: bool = True  # Whether the projections to queries, keys and values have biases; the output's has one
+    n_classes: int = 2  # Classes of the heads with logits; training takes them from the data
+    norm_eps: float = 1e-12  # Added to the variance in every layer norm
+    dropout: float = 0.0  # Probability of dropping a feature of the embeddings and of every sublayer's output
+    attention_dropout: float = 0.0  # Probability of dropping an attention weight
 
     def check(self) -> None:
         self.require_positive("image_size", "patch_size", "n_channels", "d_model", "n_heads", "d_ff", "n_layers")
@@ -47,14 +47,12 @@ class ImageConfig(FamilyConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ViTConfig(ImageConfig):
-    """The defaults are the base model with patches of 16.
-
-    `head`: "classes" gives logits over `n_classes` from the class token, "pooled" the class token's vector through a
-    dense layer, "mean" the mean of all vectors, "hidden" the vectors.
-    """
+    """ViT. The defaults are the base model with patches of 16."""
 
     family: ClassVar[str] = "vit"
 
+    # What the model returns. classes: logits from the class token; pooled: the class token's vector through a dense
+    # layer; mean: the mean of all vectors; hidden: all vectors.
     head: Literal["classes", "pooled", "mean", "hidden"] = "classes"
 
 
@@ -197,14 +195,12 @@ vit = register(
 
 @dataclass(frozen=True, kw_only=True)
 class DeiTConfig(ImageConfig):
-    """The defaults are the base model.
-
-    `head`: "distilled" averages the logits of two outputs, one for the class token and one for the distillation token.
-    The other heads are ViT's; "classes" and "pooled" read only the class token.
-    """
+    """DeiT, distilled ViT. The defaults are the base model."""
 
     family: ClassVar[str] = "deit"
 
+    # "distilled" is the mean of the logits from the class token and from the distillation token. The others are as for
+    # ViT; classes and pooled read only the class token.
     head: Literal["distilled", "classes", "pooled", "mean", "hidden"] = "distilled"
 
 

@@ -39,37 +39,29 @@ class GenerationOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationConfig(Config):
-    """How to generate. A beam of one is greedy search; `sample` draws `n_best` answers instead of searching.
+    """How to generate: by greedy search, beam search or sampling.
 
-    `max_new_tokens` includes the end token; None means twice the input's length plus twenty. `min_new_tokens` does not
-    include it. A log-probability is divided by length^α (`length_penalty_kind` "power") or by ((5 + length) / 6)^α
-    ("google"), where α is `length_penalty`.
-    Sampling applies `temperature`, then keeps the `top_k` most likely tokens, of these the fewest whose probabilities
-    add up to `top_p`, and of these the tokens with at least `min_p` times the probability of the best.
-    `repetition_penalty` divides the positive logits of earlier tokens and multiplies the negative ones;
-    `no_repeat_ngram_size` forbids repeating any n-gram of this size.
-    `precision` "float32" uses the weights as they are; "bf16" and "int8" (CPU) are faster and less exact.
-    `batch_tokens` limits how many input tokens, times the beam, run at once; None chooses by the device.
+    Sampling applies `temperature`, `top_k`, `top_p` and `min_p` in this order, each to what the one before has left.
     """
 
     title: ClassVar[str] = "generation"
 
-    beam: int = 1
-    n_best: int = 1
-    max_new_tokens: int | None = None
-    min_new_tokens: int = 0
-    length_penalty: float = 1.0
-    length_penalty_kind: LengthPenaltyKind = "power"
-    sample: bool = False
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
-    min_p: float | None = None
-    seed: int = 0
-    repetition_penalty: float = 1.0
-    no_repeat_ngram_size: int | None = None
-    precision: Precision = "float32"
-    batch_tokens: int | None = None
+    beam: int = 1  # Candidates that the search follows at once; 1 is greedy search
+    n_best: int = 1  # Answers to each input, best first: at most beam, or with sample as many draws as this
+    max_new_tokens: int | None = None  # The most tokens of an answer, end included; None: 2 × the input's length + 20
+    min_new_tokens: int = 0  # The fewest tokens of an answer, end not included
+    length_penalty: float = 1.0  # The α of length_penalty_kind; larger values favor longer answers, 0 disables it
+    length_penalty_kind: LengthPenaltyKind = "power"  # Divisor of log-probabilities: length^α, or ((5 + length) / 6)^α
+    sample: bool = False  # Draw answers at random instead of searching for the most likely ones
+    temperature: float = 1.0  # Divides log-probabilities before sampling; below 1 makes likely tokens likelier
+    top_k: int | None = None  # Sample only from this many most likely tokens; None means all
+    top_p: float | None = None  # Sample only from the fewest tokens with this probability together; None means all
+    min_p: float | None = None  # Sample only tokens with this share of the best one's probability; None means all
+    seed: int = 0  # Of sampling: the same seed and input give the same answers
+    repetition_penalty: float = 1.0  # Divides positive logits of earlier tokens, multiplies negative; 1 disables it
+    no_repeat_ngram_size: int | None = None  # No n-gram of this size occurs twice, the prompt included; None allows it
+    precision: Precision = "float32"  # "float32" keeps the weights' dtype; "bf16", "int8" (CPU) are faster, less exact
+    batch_tokens: int | None = None  # Input tokens, times the beam, that run at once; None: 4096 (CPU) or 65536 (GPU)
 
     def check(self) -> None:
         self.require_positive("beam", "n_best", "max_new_tokens", "batch_tokens", "top_k", "no_repeat_ngram_size")

@@ -71,7 +71,7 @@ class Arrays:
 
 
 def unpacked(array: Mapping[str, Any]) -> NDArray[Any]:
-    """Decode one entry of `to_dict(with_data=True)`."""
+    """Return the array of one entry in what `to_dict(with_data=True)` returns."""
     kind, shape, data = array["type"], array["shape"], zlib.decompress(base64.b64decode(array["data"]))
     if kind not in DIGITS:
         return np.frombuffer(data, dtype=TYPES[kind]).reshape(shape)

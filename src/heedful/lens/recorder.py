@@ -20,7 +20,7 @@ StackName = Literal["encoder", "decoder", "alone"]
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """One attention that ran. `heads` names the heads whose weights are here, in order."""
+    """The attention weights of one call of an attention module, and the `heads` that they are of, in order."""
 
     path: str  # of the module, from the one that was recorded
     stack: StackName
@@ -32,9 +32,9 @@ class Look:
 
 @dataclass
 class Recording:
-    """Everything that was recorded, in order, and the last run's weights by layer.
+    """The attention weights of all calls, in order (`looks`), and those of the last call by layer.
 
-    Several calls inside one `record` (a generation with its cache) are all in `looks`.
+    Generation with a cache calls the module once for each token; `looks` has all these calls.
     """
 
     looks: list[Look] = field(default_factory=list)
@@ -64,7 +64,7 @@ def record(
 ) -> Iterator[Recording]:
     """Record the attention weights of what runs inside the block, for these layers and heads (all by default).
 
-    Rows of queries that are padding mean nothing, as their outputs do.
+    The weights of padded queries are undefined, like their outputs.
 
     >>> with heedful.record(model, layers=[0, 5]) as recording:
     ...     model(source, target)

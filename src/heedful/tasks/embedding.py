@@ -34,7 +34,7 @@ class EmbedderSettings(Config):
 
 
 class Embedder(TextEncoderPredictor[list[float]]):
-    """The predictor of embeddings; the model's head says how token outputs are pooled."""
+    """Computes a vector for each text, which the model's head pools: what `heedful.load` returns for embeddings."""
 
     task: ClassVar[str] = "embedding"
     head: ClassVar[str] = "mean"

@@ -95,15 +95,12 @@ def load_start_weights(module: nn.Module, weights: Mapping[str, Tensor]) -> None
 
 @dataclass(frozen=True, kw_only=True)
 class TextConfig(Config):
-    """How texts are read: up to `max_tokens`, special tokens included; by default as many as the model can read.
-
-    Without validation files, `holdout` texts (at most a tenth) are held out.
-    """
+    """How texts are read, and how many are held out."""
 
     title: ClassVar[str] = "data"
 
-    max_tokens: int | None = None
-    holdout: int = 1000
+    max_tokens: int | None = None  # The most tokens of a text or window; None: model.max_length (questions: up to 384)
+    holdout: int = 1000  # Texts for validation, at most a tenth, if there are no validation files
 
     def check(self) -> None:
         self.require_positive("holdout")
@@ -121,7 +118,7 @@ class TextEncoderConfig(RunConfig):
     from_scratch: ClassVar[TrainingConfig] = FROM_SCRATCH  # the default training settings without a base
     fine_tuning: ClassVar[TrainingConfig] = FINE_TUNING  # and with one
 
-    base: str | None = None
+    base: str | None = None  # Folder of a model to start from, with its tokenizer; None starts from scratch
     data: TextConfig = field(default_factory=TextConfig)
     tokenizer: PiecesConfig = field(default_factory=PiecesConfig)
     model: FamilyConfig = field(default_factory=lambda: config_of(PRESET))

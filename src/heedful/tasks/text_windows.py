@@ -59,9 +59,9 @@ class WindowPredictor(TextEncoderPredictor[Output], Generic[Output]):
 
 @dataclass(frozen=True, kw_only=True)
 class WindowedTextConfig(TextConfig):
-    """Neighboring windows of a long text share `stride` tokens."""
+    """How texts are read, long ones in overlapping windows."""
 
-    stride: int = STRIDE
+    stride: int = STRIDE  # Tokens that neighboring windows of a long text share
 
     def check(self) -> None:
         super().check()

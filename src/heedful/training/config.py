@@ -12,11 +12,7 @@ DEFAULT_STEPS = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig(Config):
-    """How a module is trained. A step is one update of the weights; 0 turns off what can be turned off.
-
-    A run ends after `steps` or `epochs`, whichever comes first (10 000 steps if neither is set), after `max_minutes`,
-    or after `patience` validations in a row without improvement.
-    """
+    """How a module is trained. A run ends at the first of its limits: `steps`, `epochs`, `max_minutes`, `patience`."""
 
     title: ClassVar[str] = "training"
     renamed: ClassVar[Mapping[str, str]] = {
@@ -29,44 +25,44 @@ class TrainingConfig(Config):
         "ema": "ema_decay",
     }
 
-    steps: int | None = None
-    epochs: int | None = None
-    max_minutes: float = 0.0
-    patience: int = 0
+    steps: int | None = None  # Updates of the weights; None means no limit, or 10,000 if epochs is None too
+    epochs: int | None = None  # Passes over the training data; with steps, the first limit that is reached counts
+    max_minutes: float = 0.0  # Time limit of a run, earlier parts of a resumed one included; 0 disables it
+    patience: int = 0  # The run ends after this many validations in a row without improvement; 0 disables it
 
-    batch_tokens: int = 4096  # of one batch; an update uses `gradient_accumulation_steps` batches
-    gradient_accumulation_steps: int = 1
-    label_smoothing: float = 0.1
+    batch_tokens: int = 4096  # The most tokens (or patches) of a batch with padding; of pairs, the longer side counts
+    gradient_accumulation_steps: int = 1  # Batches per update, which count as one large batch
+    label_smoothing: float = 0.1  # Probability that is spread evenly over all classes in the targets; 0 disables it
+    r_drop: float = 0.0  # R-Drop's α: makes two passes with different dropout agree, at twice the cost; 0 disables it
 
-    r_drop: float = 0.0  # the weight of the divergence of two passes with different dropout (alpha of R-Drop)
+    optimizer: Literal["adamw", "muon"] = "adamw"  # "muon": for the matrices in the layers, AdamW for the rest
+    learning_rate: float = 1e-3  # Peak learning rate of AdamW
+    muon_learning_rate: float = 0.02  # Peak learning rate of Muon
+    schedule: Literal["inverse_sqrt", "cosine", "constant"] = "inverse_sqrt"  # How the rate falls after the warm-up
+    warmup_steps: int = 1000  # Updates in which the rate rises linearly; 0 starts at the peak (not for inverse_sqrt)
+    min_lr_ratio: float = 0.02  # Share of the peak at which a cosine schedule ends; unused by the others
+    weight_decay: float = 0.0  # Decoupled, for matrices only: not embeddings, positions, norms or biases; 0 disables it
+    betas: tuple[float, ...] = (0.9, 0.98)  # AdamW's decay of the mean gradient and the mean square, as in the paper
+    epsilon: float = 1e-9  # Added to AdamW's denominator, as in the paper
+    max_grad_norm: float = 1.0  # Gradients are clipped to this norm; 0 disables clipping
 
-    optimizer: Literal["adamw", "muon"] = "adamw"  # muon: for the matrices inside the layers; adamw for the rest
-    learning_rate: float = 1e-3  # the peak
-    muon_learning_rate: float = 0.02  # the peak for the matrices that muon updates
-    schedule: Literal["inverse_sqrt", "cosine", "constant"] = "inverse_sqrt"
-    warmup_steps: int = 1000
-    min_lr_ratio: float = 0.02  # of the peak, where a cosine ends
-    weight_decay: float = 0.0
-    betas: tuple[float, ...] = (0.9, 0.98)
-    epsilon: float = 1e-9
-    max_grad_norm: float = 1.0  # gradients are clipped to this norm
+    ema_decay: float = 0.999  # Decay of the running average of the weights, which is validated and saved; 0 disables it
+    average: Literal["none", "best", "last"] = "none"  # "none": weights of the best validation; else mean of several
+    keep_best: int = 1  # Checkpoints with the best scores to keep; average="best" takes their mean
+    keep_last: int = 2  # Latest checkpoints to keep; average="last" takes the mean of as many validated ones
 
-    ema_decay: float = 0.999  # the share of the running average of the weights that remains after a step
-    average: Literal["none", "best", "last"] = "none"  # final weights: the best, or a mean over `keep_…` validations
-    keep_best: int = 1
-    keep_last: int = 2
+    validate_every: int = 1000  # Updates between validations; 0 validates only at the end
+    save_every: int = 1000  # Updates between checkpoints; every validation writes one too. 0 writes only those
+    log_every: int = 50  # Updates between two lines of the log
 
-    validate_every: int = 1000  # 0: only at the end
-    save_every: int = 1000  # beside every validation; 0: only then
-    log_every: int = 50
-
-    precision: Literal["float32", "bf16", "bf16-weights"] = "float32"  # bf16: autocast; weights: copies of float32 ones
-    engine: Literal["auto", "eager", "graph", "compile"] = "auto"  # how a step is run
-    parallel: Literal["replicate", "shard"] = "replicate"  # of several processes: each has the whole module, or a part
-    activation_checkpointing: bool = False  # recompute activations in the backward pass instead of keeping them
-    device: str = "auto"
-    seed: int = 0
-    tensorboard: bool = False
+    # "bf16" is autocast; "bf16-weights" uses bf16 copies of float32 weights. A CPU without bf16 takes float32.
+    precision: Literal["float32", "bf16", "bf16-weights"] = "float32"
+    engine: Literal["auto", "eager", "graph", "compile"] = "auto"  # "auto": graph or compile on a GPU, else eager
+    parallel: Literal["replicate", "shard"] = "replicate"  # Each process has the whole model, or a shard of it
+    activation_checkpointing: bool = False  # Recompute activations in the backward pass: slower, with less memory
+    device: str = "auto"  # "cpu", "cuda", "cuda:1" …; "auto" is a GPU if there is one
+    seed: int = 0  # Of the initial weights, dropout and the order of the data
+    tensorboard: bool = False  # Write the scores for TensorBoard too, into the run's folder tensorboard
 
     def check(self) -> None:
         self.require_positive(

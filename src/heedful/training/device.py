@@ -1,4 +1,4 @@
-"""The device to compute on."""
+"""The device to compute on, and whether bf16 is fast there."""
 
 import torch
 

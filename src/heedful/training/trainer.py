@@ -86,7 +86,7 @@ def fit(
 
 
 class Trainer:
-    """The state of a run, and its training loop."""
+    """The state of a run, and its training loop, which `fit` calls."""
 
     def __init__(
         self,

@@ -61,7 +61,7 @@ MEANINGS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class Classifier(TextEncoderPredictor[dict[str, float]]):
-    """The predictor of classification for texts and pairs of texts."""
+    """Classifies texts or pairs of texts: what `heedful.load` returns for text classification."""
 
     task: ClassVar[str] = "classification"
     head: ClassVar[str] = "classes"

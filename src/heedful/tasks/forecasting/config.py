@@ -11,20 +11,14 @@ from ..run import RunConfig
 
 @dataclass(frozen=True, kw_only=True)
 class SeriesConfig(Config):
-    """Which series are used, and how they are divided and scaled.
-
-    `series`: the names of those that are used; all by default. `split`: how much of each series, from its beginning, is
-    for training, validation and test: shares, or numbers of steps. `transform`: "log" for values that grow by
-    percentages, such as prices. `season`: the period of the series in steps, for the seasonal naive forecast; by
-    default from the dates.
-    """
+    """Which series are used, and how they are divided and scaled."""
 
     title: ClassVar[str] = "data"
 
-    series: tuple[str, ...] | None = None
-    split: tuple[float, ...] = (0.7, 0.1, 0.2)
-    transform: Literal["none", "log"] = "none"
-    season: int | None = None
+    series: tuple[str, ...] | None = None  # Names of the series to use; None means all
+    split: tuple[float, ...] = (0.7, 0.1, 0.2)  # Training, validation and test part: shares of each series, or steps
+    transform: Literal["none", "log"] = "none"  # "log" is for values that grow by percentages, such as prices
+    season: int | None = None  # Period in steps, for the seasonal naive forecast; None derives it from the dates
 
     def check(self) -> None:
         self.require_positive("season")
@@ -49,7 +43,7 @@ class ForecastingConfig(RunConfig):
 
     data: SeriesConfig = field(default_factory=SeriesConfig)
     model: FamilyConfig = field(default_factory=lambda: config_of(ForecastingConfig.preset))
-    loss: Literal["mse", "mae", "huber"] = "mse"
+    loss: Literal["mse", "mae", "huber"] = "mse"  # Huber is squared up to an error of 1, then absolute
     training: TrainingConfig = field(
         default_factory=lambda: TrainingConfig(
             steps=4000,

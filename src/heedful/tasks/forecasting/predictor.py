@@ -63,7 +63,7 @@ class PreparedSeries(NamedTuple):
 
 
 class SeriesForecaster(Predictor[Any, Any]):
-    """The predictor of forecasting.
+    """Forecasts series: what `heedful.load` returns for forecasting.
 
     If the model reads every channel independently, each is a row with gaps of its own. If it reads them together, a
     step with a gap in one channel counts as not observed.

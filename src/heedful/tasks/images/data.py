@@ -38,18 +38,15 @@ NAMED = 20  # classes that a message lists
 
 @dataclass(frozen=True, kw_only=True)
 class ImageDataConfig(Config):
-    """How images are prepared: all become squares of `image_size` pixels; other shapes are stretched.
-
-    Without a size it is that of the images, if all have the same and it is small; otherwise the model's, at least 64.
-    `n_channels` is 1 for gray and 3 for color; by default color if any image has some. Without validation files,
-    `holdout` images (at most a tenth, and a share of every class) are held out.
-    """
+    """How images are prepared, all to squares of one size, and how many are held out."""
 
     title: ClassVar[str] = "data"
 
+    # Side in pixels to which all images are stretched. None: that of the images, if all have one size of at most the
+    # model's (or 64, if that is more); otherwise this largest size.
     image_size: int | None = None
-    n_channels: Literal[1, 3] | None = None
-    holdout: int = 5000
+    n_channels: Literal[1, 3] | None = None  # 1 for gray, 3 for color; None: color if any image has some
+    holdout: int = 5000  # Images for validation, at most a tenth of each class, if there are no validation files
 
     def check(self) -> None:
         self.require_positive("image_size", "holdout")
@@ -57,17 +54,13 @@ class ImageDataConfig(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class AugmentConfig(Config):
-    """How a training image may be changed each time it is used.
-
-    `shift`: moved by up to this share of its side each way, in whole pixels, with its edge pixels repeated; `rotate`:
-    turned by up to so many degrees; `flip`: mirrored half of the time, which is wrong for letters and digits.
-    """
+    """How a training image is changed at random each time it is used."""
 
     title: ClassVar[str] = "augment"
 
-    shift: float = 0.07
-    rotate: float = 0.0
-    flip: bool = False
+    shift: float = 0.07  # Images move at random by up to this share of their side; the edge pixels are repeated
+    rotate: float = 0.0  # Images turn at random by up to this many degrees
+    flip: bool = False  # Mirror half of the images; wrong for letters and digits
 
     def check(self) -> None:
         self.require_share("shift")

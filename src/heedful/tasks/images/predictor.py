@@ -109,7 +109,7 @@ class ImageSettings(Config):
 
 
 class ImageClassifier(Predictor[Any, dict[str, float]]):
-    """The predictor of classification for images."""
+    """Classifies images: what `heedful.load` returns for image classification."""
 
     task: ClassVar[str] = "images"
     settings_class: ClassVar[type[Config]] = ImageSettings

@@ -27,18 +27,18 @@ SIZES = "sizes.json"
 
 @dataclass(frozen=True, kw_only=True)
 class TextTokenizerConfig(PiecesConfig):
-    """The tokenizer to train: with the kind "characters" every character is a token, "bpe" learns pieces."""
+    """Which kind of tokenizer is trained, and how."""
 
-    kind: Literal["bpe", "characters"] = "bpe"
+    kind: Literal["bpe", "characters"] = "bpe"  # Learn pieces, or take every character as a token
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunningTextConfig(Config):
-    """Without validation files, the last `holdout` of the text, in characters, is used for validation."""
+    """How much of the text is held out for validation."""
 
     title: ClassVar[str] = "data"
 
-    holdout: float = 0.1
+    holdout: float = 0.1  # Share of the characters, from the end, for validation, if there are no validation files
 
     def check(self) -> None:
         self.require(0 < self.holdout < 1, f"holdout must be between 0 and 1, not {self.holdout}")
@@ -46,19 +46,15 @@ class RunningTextConfig(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageModelConfig(RunConfig):
-    """The settings of a language model's run.
-
-    Attributes:
-        context: The tokens of a window; None for as many as the model reads (its max_length).
-        stride: The distance between the windows of the final evaluation, which predicts each token from at least
-            context − stride tokens; None for half the context. Validations during training use windows side by side.
-    """
+    """The settings of a language model's run. Validations during training use windows side by side."""
 
     preset: ClassVar[str] = PRESET
 
     data: RunningTextConfig = field(default_factory=RunningTextConfig)
     tokenizer: TextTokenizerConfig = field(default_factory=TextTokenizerConfig)
-    context: int | None = None
+    context: int | None = None  # Tokens of a window; None means model.max_length
+    # Tokens from one window of the final evaluation to the next; each token is predicted from at
+    # least context − stride tokens. None means half the context.
     stride: int | None = None
     model: FamilyConfig = field(default_factory=lambda: config_of(PRESET))
     training: TrainingConfig = field(

@@ -119,7 +119,7 @@ class LanguageModelSettings(Config):
 
 
 class CausalLanguageModel(TextGenerator):
-    """What `heedful.load` returns for a language model's bundle; an answer is what follows the text."""
+    """Continues texts and scores them: what `heedful.load` returns for a language model."""
 
     task: ClassVar[str] = "language-model"
     settings_class: ClassVar[type[Config]] = LanguageModelSettings

@@ -91,14 +91,13 @@ def split_file(path: Path, unit: str) -> Iterator[PlainText]:
 
 @dataclass(frozen=True, kw_only=True)
 class MaskingConfig(Config):
-    """The share of tokens to be guessed, of every text one at least; how many of them become a gap, and how many
-    another token. The others stay as they are."""
+    """How many tokens the model must predict, and what it sees in their places."""
 
     title: ClassVar[str] = "masking"
 
-    share: float = 0.15
-    gaps: float = 0.8
-    others: float = 0.1
+    share: float = 0.15  # Share of the tokens that the model must predict; at least one of every text
+    gaps: float = 0.8  # Share of these that the mask token replaces
+    others: float = 0.1  # Share of these that a random token replaces; the rest stay as they are
 
     def check(self) -> None:
         self.require(0 < self.share < 1, f"share must be between 0 and 1, not {self.share}")

@@ -44,7 +44,7 @@ class MaskedLanguageModelSettings(Config):
 
 
 class MaskedLanguageModel(TextEncoderPredictor[str]):
-    """The predictor of masked words. Only an empty text may have no gap."""
+    """Fills the gaps in texts: what `heedful.load` returns for a masked language model."""
 
     task: ClassVar[str] = "masked-lm"
     head: ClassVar[str] = "words"

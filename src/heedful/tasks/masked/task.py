@@ -47,9 +47,9 @@ FROM_SCRATCH = TrainingConfig(
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedTextConfig(TextConfig):
-    """A text is a "line", or a "paragraph": all lines up to an empty one. One that is too long is read in chunks."""
+    """How running text is divided into texts."""
 
-    text: Literal["line", "paragraph"] = "line"
+    text: Literal["line", "paragraph"] = "line"  # A paragraph ends at an empty line; long texts are read in chunks
 
 
 @dataclass(frozen=True, kw_only=True)

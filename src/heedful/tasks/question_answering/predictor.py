@@ -73,7 +73,7 @@ class SpanScores(NamedTuple):
 
 
 class QuestionAnswerer(WindowPredictor[ExtractedAnswer]):
-    """The predictor of question answering; an item is a pair (question, context)."""
+    """Finds answers, given pairs (question, context): what `heedful.load` returns for question answering."""
 
     task: ClassVar[str] = "question-answering"
     output_kind: ClassVar[OutputKind] = "answer"

@@ -47,10 +47,10 @@ SENTENCE_END = re.compile(r"(?<=[.?!。？！])\s+")
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionConfig(WindowedTextConfig):
-    """An answer has at most `max_answer_tokens`."""
+    """How contexts are read, and how long answers are."""
 
     stride: int = STRIDE
-    max_answer_tokens: int = 30
+    max_answer_tokens: int = 30  # Longer answers are never given
 
     def check(self) -> None:
         super().check()

@@ -70,7 +70,7 @@ class TaggerSettings(Config):
 
 
 class Tagger(WindowPredictor[list[TaggedSpan]]):
-    """The predictor of tagging; an item is a text, or a list of its words."""
+    """Tags the words of texts, or of lists of words: what `heedful.load` returns for tagging."""
 
     task: ClassVar[str] = "tagging"
     output_kind: ClassVar[OutputKind] = "spans"

@@ -28,18 +28,14 @@ FINE_TUNING = FROM_SCRATCH.changed(
 
 @dataclass(frozen=True, kw_only=True)
 class ExamplesConfig(Config):
-    """How long source and target may be, in tokens with the end: by default 512 and 128, or what the model reads.
-
-    A longer pair is dropped; with `cut`, only the beginning of a long source is read. Both are counted. Without
-    validation files, `holdout` sources (at most a twentieth) are set apart.
-    """
+    """How long source and target may be, and how many are held out."""
 
     title: ClassVar[str] = "data"
 
-    max_source_tokens: int | None = None
-    max_target_tokens: int | None = None
-    cut: bool = False
-    holdout: int = 1000
+    max_source_tokens: int | None = None  # The most tokens of a source, end included; None: 512, or model.max_length
+    max_target_tokens: int | None = None  # The same of a target; None: 128. Longer pairs are dropped and counted
+    cut: bool = False  # Read only the beginning of a long source instead of dropping the pair
+    holdout: int = 1000  # Sources for validation, at most a twentieth, if there are no validation files
 
     def check(self) -> None:
         self.require_positive("holdout")
@@ -50,19 +46,13 @@ class ExamplesConfig(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class TextToTextConfig(RunConfig):
-    """The settings of a text-to-text run.
-
-    Attributes:
-        prefix: Stands before every source, in training and in use.
-        base: A bundle or a published model to start from: the run takes its config, tokenizer, weights and settings of
-            generation.
-    """
+    """The settings of a text-to-text run. From a `base` it takes config, tokenizer, weights and generation settings."""
 
     preset: ClassVar[str] = PRESET
     supports_r_drop: ClassVar[bool] = True
 
-    prefix: str = ""
-    base: str | None = None
+    prefix: str = ""  # Text before every source, in training and in use
+    base: str | None = None  # Folder of a model to start from, with its tokenizer; None starts from scratch
     data: ExamplesConfig = field(default_factory=ExamplesConfig)
     tokenizer: PiecesConfig = field(default_factory=PiecesConfig)
     model: FamilyConfig = field(default_factory=lambda: config_of(PRESET))

@@ -43,7 +43,7 @@ class TextToTextSettings(Config):
 
 
 class TextToTextGenerator(TextGenerator):
-    """What `heedful.load` returns for a bundle that summarizes, translates or rewrites texts."""
+    """Summarizes, translates or rewrites texts: what `heedful.load` returns for a text-to-text model."""
 
     task: ClassVar[str] = "text-to-text"
     settings_class: ClassVar[type[Config]] = TextToTextSettings

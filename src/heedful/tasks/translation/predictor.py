@@ -122,7 +122,7 @@ class TranslatorSettings(Config):
 
 
 class Translator(TextGenerator):
-    """What `heedful.load` returns for a translation bundle."""
+    """Translates texts: what `heedful.load` returns for a translation model."""
 
     task: ClassVar[str] = "translation"
     settings_class: ClassVar[type[Config]] = TranslatorSettings

@@ -50,10 +50,10 @@ CANDIDATES = 4  # of each sentence, from which the confidence is learned
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig(CleaningConfig):
-    """How pairs are cleaned. Without validation files, `holdout` pairs (at most a twentieth) are set apart."""
+    """How pairs are cleaned, and how many are held out."""
 
-    max_tokens: int = 256
-    holdout: int = 1000
+    max_tokens: int = 256  # Pairs with a longer side are dropped; at most model.max_length
+    holdout: int = 1000  # Pairs for validation, at most a twentieth, if there are no validation files
 
     def check(self) -> None:
         super().check()
@@ -67,8 +67,8 @@ class TranslationConfig(RunConfig):
     preset: ClassVar[str] = PRESET
     supports_r_drop: ClassVar[bool] = True
 
-    source: str
-    target: str
+    source: str  # Code of the language to translate from, such as ko or pt-BR
+    target: str  # Code of the language to translate to
     data: DataConfig = field(default_factory=DataConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     model: FamilyConfig = field(default_factory=lambda: config_of(PRESET))
