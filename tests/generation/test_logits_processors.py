@@ -175,7 +175,7 @@ def test_what_contradicts_itself_is_refused(name: str) -> None:
     with pytest.raises(GenerationError, match=f"from 0 to {V - 1}, not {V}"):
         generate(model, [[3]], prefixes=[[V]])
     if hasattr(model, "encode"):
-        with pytest.raises(DataError, match=f"start is one of this model's tokens, which go from 0 to 22, but is {V}"):
+        with pytest.raises(DataError, match=f"start must be one of this model's tokens, from 0 to 22, not {V}"):
             generate(model, [[3]], start=V)
     for ids in ([3, V], [-1]):
         with pytest.raises(

@@ -186,7 +186,8 @@ def test_every_reported_string_is_in_the_catalogs() -> None:
     missing = {
         (file, text)
         for file, text in reported_strings()
-        if text.lower().replace(" ", "_") not in messages["names"]
+        if re.search("[a-z]", text)  # something is not computed
+        and text.lower().replace(" ", "_") not in messages["names"]
         and not any(re.fullmatch(pattern, text) for pattern in patterns)
     }
     assert missing == set(), "add a label to `names` or a sentence to `phrases` of lens/page/locales/*.json"

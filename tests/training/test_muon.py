@@ -144,9 +144,9 @@ def test_the_rate_is_read_when_it_steps() -> None:
 
 
 def test_only_matrices_are_taken() -> None:
-    with pytest.raises(ValueError, match=r"Muon is for matrices; \(7, 4\) is not 2 of them"):
+    with pytest.raises(ValueError, match=r"\(7, 4\) is not 2 matrices stacked"):
         Muon([{"params": [nn.Parameter(torch.zeros(7, 4))], "pieces": 2}], torch.tensor(RATE))
-    with pytest.raises(ValueError, match=r"\(4,\) is not 1 of them"):
+    with pytest.raises(ValueError, match=r"\(4,\) is not 1 matrices stacked"):
         Muon([{"params": [nn.Parameter(torch.zeros(4))]}], torch.tensor(RATE))
 
 

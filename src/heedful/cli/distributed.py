@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..data.loader import Shard
-from ..generation import GenerationConfig, Hypothesis, SearchStep
+from ..generation import GenerationConfig, Hypothesis
 from ..tasks.text_encoder import Text
 from ..training.parallel import SingleProcess, world
 from .console import console, errors
@@ -39,11 +39,9 @@ def share_work(model: Any, group: SingleProcess) -> None:
 def _shared_generate(model: Any, group: SingleProcess) -> Callable[..., list[list[Hypothesis]]]:
     local = model.generate
 
-    def generate(
-        inputs: Sequence[Sequence[int]], config: GenerationConfig, search_trace: list[list[SearchStep]] | None = None
-    ) -> list[list[Hypothesis]]:
-        if config.sample or search_trace is not None:  # samples must equal those of one process; traces are not sent
-            return local(inputs, config, search_trace)
+    def generate(inputs: Sequence[Sequence[int]], config: GenerationConfig) -> list[list[Hypothesis]]:
+        if config.sample:  # samples must equal those of one process
+            return local(inputs, config)
 
         def generate_share(share: Sequence[Sequence[int]]) -> list[list[dict[str, Any]]]:
             return [[asdict(hypothesis) for hypothesis in n_best] for n_best in local(share, config)]

@@ -13,7 +13,7 @@ from .report import SplitReport
 
 ENDINGS = (".conll", ".conllu", ".bio", ".iob", ".iob2", ".tsv", ".txt", ".jsonl", ".ndjson")
 WORD, TAG, OTHER = "word", "tag", "-"
-WORDS = ("tokens", "words", "token", "word")  # keys of JSON lines
+TOKENS = ("tokens", "words", "token", "word")  # keys of JSON lines
 TAGS = ("tags", "ner_tags", "pos_tags", "labels", "tag", "ner")
 CONLLU = re.compile(rb"\d+(-\d+)?\t[^\t\n]+(\t[^\t\n]*){8}\r?\n")  # ten columns, the first a number
 DOCSTART = "-DOCSTART-"
@@ -161,7 +161,7 @@ def _listed(
     file: InputFile, number: int, row: dict[str, Any], columns: Sequence[str] | None
 ) -> tuple[list[str], list[str]]:
     keys = list(row)
-    candidates = (WORDS, TAGS) if columns is None else tuple((name,) for name in columns)
+    candidates = (TOKENS, TAGS) if columns is None else tuple((name,) for name in columns)
     chosen = [key for names in candidates if (key := next((name for name in names if name in keys), None)) is not None]
     if len(chosen) != 2:
         raise file.error(

@@ -73,9 +73,9 @@ def test_a_line_without_its_tab_is_refused_in_words(run: Path, tmp_path: Path) -
 def test_single_text_and_pair_are_not_confused(run: Path, tmp_path: Path) -> None:
     model = heedful.load(run, "classification")
     assert model.settings.texts == 2
-    with pytest.raises(DataError, match=r"text 2: this model takes two texts .* give a pair: \(first, second\)"):
+    with pytest.raises(DataError, match=r"text 2: this model reads two texts .* give a pair: \(first, second\)"):
         model.predict([("dog 3", "great town"), "dog 3\tgreat town"])
-    with pytest.raises(DataError, match=r"one\.tsv:2: this model takes two texts"):
+    with pytest.raises(DataError, match=r"one\.tsv:2: this model reads two texts"):
         ClassificationTask().evaluate(model, Files((write_tsv(tmp_path / "one.tsv", [("dog", "0")]),)))
     model.settings = model.settings.changed(texts=1)
     with pytest.raises(DataError, match="text 1: this model reads one text at a time, and a pair was given"):

@@ -185,7 +185,7 @@ def test_what_cannot_be_a_base_is_refused(pretrained: Path, tmp_path: Path) -> N
     fewer = bert()
     fewer.resize_token_embeddings(50)
     small = publish(tmp_path / "small", fewer)
-    with pytest.raises(DataError, match="not of one model"):
+    with pytest.raises(DataError, match="do not belong together"):
         PretrainedEncoder.read(small)
 
 

@@ -135,7 +135,7 @@ def test_what_cannot_be_a_base_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="gpt2, which has no encoder and decoder"):
         read_base(publish(tmp_path / "gpt2", gpt2()))
     import_model(publish(tmp_path / "bert", bert()), tmp_path / "masked")
-    with pytest.raises(ConfigError, match="a model for masked, and not for text-to-text"):
+    with pytest.raises(ConfigError, match="a model for masked-lm, and not for text-to-text"):
         read_base(tmp_path / "masked")
     endless = publish(tmp_path / "endless", t5(), generation=MODELS["t5"][1] | {"eos_token_id": 5})
     with pytest.raises(DataError, match="does not add the model's end token"):

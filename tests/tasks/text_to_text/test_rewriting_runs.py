@@ -196,7 +196,7 @@ def test_long_sources_are_left_out_or_cut_and_either_is_counted(tmp_path: Path) 
 
     train(TextToTextTask(), whole.changed(data=whole.data.changed(cut=True)), Files((file,)), tmp_path / "cut")
     said = read_mapping(tmp_path / "cut/data/reading.json")["train"]
-    assert said["notes"] == [f"sources cut at 20 tokens: 1 ({file}:1)"]
+    assert said["notes"] == [f"sources truncated at 20 tokens: 1 ({file}:1)"]
     model = heedful.load(tmp_path / "cut", "text-to-text")
     with pytest.warns(CutWarning, match="only the first 20 tokens of a text were read"):
         model.predict([str(LONG[0]["article"])])

@@ -77,7 +77,7 @@ def test_json_holds_everything(model: Path) -> None:
     [
         (["--sample", "--beam", 3], "sampling has no beam"),
         (["--beam", 3, "--n-best", 30], "cannot give the 30 best; widen it"),
-        (["--top-k", 3], "turn on sample"),
+        (["--top-k", 3], "turn sample on"),
         (["--sample", "--temperature", 0], "temperature must be above 0"),
         (["--precision", "int4"], "int4"),
         (["--scores", "--json"], "give one of them"),

@@ -137,7 +137,7 @@ def test_a_run_ends_with_its_time_or_its_patience(corpus: Path, tmp_path: Path) 
     bored = ["training.steps=100000", "training.validate_every=1", "training.patience=2", "training.learning_rate=1e-9"]
     assert quick_train(tmp_path / "bored", [corpus / "train.tsv"], setting=bored).code == 0
     training = read_mapping(tmp_path / "bored/metrics.json")["training"]
-    assert "nothing better" in training["ended"]
+    assert "no improvement" in training["ended"]
     assert training["steps"] < 50
 
 

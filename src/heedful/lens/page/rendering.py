@@ -56,7 +56,7 @@ def render(document: Mapping[str, Any], *, language: str | None = None, page: Pa
         "arrays": "".join(_elements(arrays)),
     }
     template = (HERE / "template.html").read_text(encoding="utf-8")
-    return PLACE.sub(lambda found: parts[found[1]], template)
+    return PLACE.sub(lambda match: parts[match[1]], template)
 
 
 @cache
@@ -76,8 +76,8 @@ def catalog(language: str) -> dict[str, Any]:
     """Return every message in a language: of both pages, of each view and section, and the names and sentences that
     come with a report's data.
     """
-    found: dict[str, Any] = json.loads((HERE / "locales" / f"{language}.json").read_text(encoding="utf-8"))
-    return found
+    messages: dict[str, Any] = json.loads((HERE / "locales" / f"{language}.json").read_text(encoding="utf-8"))
+    return messages
 
 
 def _messages(language: str, page: Page) -> dict[str, dict[str, str]]:

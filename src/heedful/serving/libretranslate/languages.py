@@ -150,16 +150,16 @@ def _probabilities(text: str, languages: Sequence[str]) -> dict[str, float]:
     """Return the probability of each of several languages with the same script."""
     if len(languages) == 1:
         return {languages[0]: 1.0}
-    words = [word.lower() for word in _WORD.findall(text)]
-    hits = {language: _hits(words, language) for language in languages}
+    lowercase = [word.lower() for word in _WORD.findall(text)]
+    hits = {language: _hits(lowercase, language) for language in languages}
     most = max(hits.values())
     odds = {language: exp(HIT_WEIGHT * (count - most)) for language, count in hits.items()}
     return {language: value / sum(odds.values()) for language, value in odds.items()}
 
 
-def _hits(words: Sequence[str], language: str) -> float:
+def _hits(lowercase: Sequence[str], language: str) -> float:
     entry = LANGUAGES.get(re.split("[-_]", language.lower())[0], {})
     if "words" not in entry:
-        return DEFAULT_HIT_RATE * len(words)
+        return DEFAULT_HIT_RATE * len(lowercase)
     frequent, letters = set(entry["words"].split()), set(entry.get("letters", ""))
-    return sum((word in frequent) + (not letters.isdisjoint(word)) for word in words)
+    return sum((word in frequent) + (not letters.isdisjoint(word)) for word in lowercase)

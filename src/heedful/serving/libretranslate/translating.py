@@ -36,9 +36,10 @@ def project_spans(translator: Any, source: str, target: str, spans: Sequence[Spa
     maps = look(translator, " ".join(source.split()), target).weights
     mean = max(maps, key=lambda head: (head.layer is None, head.head is None))  # over layers and heads where there is
     weights: list[list[float]] = maps[mean].tolist()  # (target words, source words)
-    words = _word_spans(source)
+    source_words = _word_spans(source)
     groups = [
-        [index for index, (start, stop) in enumerate(words) if start < end and begin < stop] for begin, end in spans
+        [index for index, (start, stop) in enumerate(source_words) if start < end and begin < stop]
+        for begin, end in spans
     ]
     if len({index for group in groups for index in group}) < sum(map(len, groups)):
         return None  # two tags share a word

@@ -254,7 +254,7 @@ def _score(total: float, length: int, config: GenerationConfig) -> float:
 class WordSequence:
     """The words of a sentence, and for each of its tokens the index of its word; None for tokens of no word."""
 
-    words: list[str]
+    texts: list[str]
     places: list[int | None]
 
     @classmethod
@@ -263,11 +263,11 @@ class WordSequence:
     ) -> WordSequence:
         """Return the words of a sentence from its ids and their tokens."""
         places = [token["word"] for token in tokens]
-        words: dict[int, str] = {}
+        texts: dict[int, str] = {}
         for text, start, _ in tokenizer.readable(ids):
             if (place := places[start]) is not None:
-                words[place] = words.get(place, "") + text
-        return cls([unicodedata.normalize("NFC", words[place]).strip() for place in sorted(words)], places)
+                texts[place] = texts.get(place, "") + text
+        return cls([unicodedata.normalize("NFC", texts[place]).strip() for place in sorted(texts)], places)
 
 
 def alignment(
@@ -278,15 +278,15 @@ def alignment(
     Row i of the weights predicted token i of the target. The map with the highest `agreement` is chosen, since no true
     alignment is known; the means come first, and of equal maps the first is taken.
     """
-    if not source.words or not target.words:
+    if not source.texts or not target.texts:
         return None
-    words = {head: word_weights(each.float().cpu(), source.places, target.places) for head, each in rows.items()}
-    maps = with_means(words)
+    by_head = {head: word_weights(each.float().cpu(), source.places, target.places) for head, each in rows.items()}
+    maps = with_means(by_head)
     ordered = sorted(maps, key=lambda head: (head.head is not None, head.layer is not None, head.layer, head.head))
     chosen = max(ordered, key=lambda head: agreement(maps[head]))
     return {
-        "source": source.words,
-        "target": target.words,
+        "source": source.texts,
+        "target": target.texts,
         "maps": [{"layer": head.layer, "head": head.head, "weights": arrays.put(maps[head], kind)} for head in ordered],
         "chosen": ordered.index(chosen),
         "links": sorted(map(list, best_links(maps[chosen]))),

@@ -28,6 +28,7 @@ from ..seq2seq import split_pairs
 from .config import TextToTextConfig, read_base
 
 SOURCE, TARGET, PREFIX = "source", "target", "prefix"
+EMPTY = ("empty source", "empty target", "empty prefix")  # why a row is dropped
 ROLES = {SOURCE, TARGET, PREFIX, OTHER}
 
 # Common column names in headers, the likeliest first.
@@ -167,9 +168,9 @@ def _example(row: TextRow, prefix: str, reading: ExampleReading) -> TextToTextEx
         raise row.file.error(
             "half a surrogate pair stands in it; it was damaged where it was written", row.line
         ) from None
-    for name, text in zip((SOURCE, TARGET, PREFIX), (source, target, *prefixes), strict=False):
+    for reason, text in zip(EMPTY, (source, target, *prefixes), strict=False):
         if not text:
-            row.file.drop(f"empty {name}", row.line)
+            row.file.drop(reason, row.line)
             return None
     pair = row.file.pair(source, target, row.line)
     prefix = f"{prefixes[0]} " if prefixes else prefix
@@ -261,7 +262,7 @@ def encode_examples(
             continue
         if is_long:
             source = truncate(tokenizer, source, limit)
-            reading.note(f"sources cut at {limit} tokens", example.place)
+            reading.note(f"sources truncated at {limit} tokens", example.place)
         if unknown is not None and unknown in target[:-1]:
             reading.note("targets with characters that the tokenizer does not know", example.place)
         if copy is not None:
