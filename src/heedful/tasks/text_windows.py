@@ -18,7 +18,7 @@ from .predictor import ItemError
 from .run.task import DATA, Split
 from .scoring import Score
 from .text_encoder import EncodedText, Output, TextEncoderPredictor
-from .text_encoder_task import C, E, M, TextConfig, TextEncoderTask
+from .text_encoder_task import C, E, TextConfig, TextEncoderTask
 
 EXAMPLES = "examples.jsonl"  # the validation examples as they were read
 SAMPLES = 200  # validation examples in metrics.json
@@ -68,7 +68,7 @@ class WindowedTextConfig(TextConfig):
         self.require(self.stride >= 0, f"stride must be 0 or more, not {self.stride}")
 
 
-class WindowTask(TextEncoderTask[C, E, M, TextBatch], Generic[C, E, M]):
+class WindowTask(TextEncoderTask[C, E, TextBatch], Generic[C, E]):
     """A task that trains on windows and validates on whole examples, which it keeps as they were read."""
 
     artifacts: ClassVar[tuple[str, ...]] = (*TextEncoderTask.artifacts, f"{DATA}/{EXAMPLES}")

@@ -48,7 +48,7 @@ class ClassificationConfig(TextEncoderConfig):
     supports_r_drop: ClassVar[bool] = True
 
 
-class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, TextMetadata, TextBatch]):
+class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, TextBatch]):
     """Text classification: which class a text, or a pair of texts, belongs to."""
 
     name: ClassVar[str] = Classifier.task
@@ -66,7 +66,7 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
         config: ClassificationConfig,
         columns: Sequence[str] | None,
         paths: Sequence[str],
-        report: TextReport | None,
+        report: TextReport,
     ) -> Iterator[LabeledText]:
         """Read labeled texts; the reader counts them in the report."""
         return read_labeled_texts(paths, columns=columns, reading=report)

@@ -78,20 +78,12 @@ class QuestionAnsweringConfig(TextEncoderConfig):
         return super().limit if self.data.max_tokens is not None else min(MAX_TOKENS, super().limit)
 
 
-@dataclass(frozen=True, kw_only=True)
-class QuestionMetadata(TextMetadata):
-    """`can_refuse`: some questions have no answer, so the model can learn to refuse."""
-
-    can_refuse: bool = False
-
-
-class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample, QuestionMetadata]):
+class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]):
     """Extractive question answering: which span of a context answers a question."""
 
     name: ClassVar[str] = QuestionAnswerer.task
     predictor_class: ClassVar[type[Any]] = QuestionAnswerer
     config_class: ClassVar[type[Any]] = QuestionAnsweringConfig
-    metadata_class: ClassVar[type[Any]] = QuestionMetadata
     batch_class: ClassVar[type[TextBatch]] = SpanBatch
     example_name: ClassVar[str] = "questions"
 
@@ -105,10 +97,9 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample,
         config: QuestionAnsweringConfig,
         columns: Sequence[str] | None,
         paths: Sequence[str],
-        report: TextReport | None,
+        report: TextReport,
     ) -> Iterator[QuestionExample]:
         """Read questions; count them in the report as answerable or not."""
-        report = TextReport() if report is None else report
         for example in read_questions(paths, columns=columns, report=report):
             report.keep("\t".join(self.texts_of(example)), label=self.label_of(example))
             yield example
@@ -123,16 +114,16 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample,
     def label_of(self, example: QuestionExample) -> str:
         return ANSWERABLE if example.answers else UNANSWERABLE
 
-    def metadata(self, report: DataReport[TextReport]) -> QuestionMetadata:
+    def metadata(self, report: DataReport[TextReport]) -> TextMetadata:
         """Return whether some questions have no answer."""
-        return QuestionMetadata(can_refuse=report.train.labels[UNANSWERABLE] > 0)
+        return TextMetadata(can_refuse=report.train.labels[UNANSWERABLE] > 0)
 
     def encode(
         self,
         config: QuestionAnsweringConfig,
         examples: Iterable[QuestionExample],
         tokenizer: PublishedTokenizer,
-        metadata: QuestionMetadata,
+        metadata: TextMetadata,
         report: TextReport,
     ) -> Iterator[Encoded]:
         """Yield a row for each window: its ids, then the answer's first and last token and where the context begins.

@@ -47,20 +47,12 @@ class TaggingConfig(TextEncoderConfig):
         return min(self.data.stride, self.limit // 2)
 
 
-@dataclass(frozen=True, kw_only=True)
-class TagMetadata(TextMetadata):
-    """The tags of a corpus. `characters`: its words are single characters."""
-
-    characters: bool = False
-
-
-class TaggingTask(WindowTask[TaggingConfig, TaggedSentence, TagMetadata]):
+class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
     """Token classification: which tag each word of a sentence has."""
 
     name: ClassVar[str] = Tagger.task
     predictor_class: ClassVar[type[Any]] = Tagger
     config_class: ClassVar[type[Any]] = TaggingConfig
-    metadata_class: ClassVar[type[Any]] = TagMetadata
     batch_class: ClassVar[type[TextBatch]] = TagBatch
     example_name: ClassVar[str] = "sentences"
 
@@ -70,10 +62,9 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence, TagMetadata]):
         return tagged_files(paths)
 
     def read(
-        self, config: TaggingConfig, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport | None
+        self, config: TaggingConfig, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport
     ) -> Iterator[TaggedSentence]:
         """Read sentences; count their tags in the report."""
-        report = TextReport() if report is None else report
         for sentence in read_tagged(paths, columns=columns, report=report):
             report.keep(sentence.text)
             report.labels.update(sentence.tags)
@@ -89,21 +80,21 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence, TagMetadata]):
         super().drop(report, reason, example)
         report.labels.subtract(example.tags)
 
-    def metadata(self, report: DataReport[TextReport]) -> TagMetadata:
+    def metadata(self, report: DataReport[TextReport]) -> TextMetadata:
         """Return every tag of the training data, O first."""
         labels = sorted(
             (tag for tag, count in report.train.labels.items() if count), key=lambda tag: (tag != OUTSIDE, tag)
         )
         if len(labels) < 2:
             raise TooLittleDataError(f"{len(labels)} tags are too few to learn from; at least two are needed", report)
-        return TagMetadata(labels=tuple(labels), characters=bool(report.train.extra.get("characters_as_words")))
+        return TextMetadata(labels=tuple(labels), characters=bool(report.train.extra.get("characters_as_words")))
 
     def encode(
         self,
         config: TaggingConfig,
         examples: Iterable[TaggedSentence],
         tokenizer: PublishedTokenizer,
-        metadata: TagMetadata,
+        metadata: TextMetadata,
         report: TextReport,
     ) -> Iterator[Encoded]:
         """Yield a row for each window: its ids, and for each of them the number of its tag, counted from 1.
