@@ -24,11 +24,11 @@ from ...errors import DataError
 from ...training.config import TrainingConfig
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
+from ..class_scores import answer_scores, answer_tokens, exact_match, token_f1
 from ..predictor import in_chunks
 from ..run import DataReport, Files
 from ..run.task import left_out
 from ..scoring import Score
-from ..span_scores import answer_scores, answer_tokens, exact_match, token_f1
 from ..text_encoder import uses_segments
 from ..text_encoder_task import FINE_TUNING, TextEncoderConfig, TextMetadata
 from ..text_windows import CHUNK, SAMPLES, WindowedTextConfig, WindowTask

@@ -19,8 +19,8 @@ from ...data.published_tokenizer import EncodedWindow, PublishedTokenizer
 from ...data.tagged import join_tokens
 from ...errors import DataError
 from ...families import Imported
+from ..class_scores import EntitySpan, entity_spans, marks_entities
 from ..predictor import OutputKind, plain
-from ..span_scores import EntitySpan, entity_spans, marks_entities
 from ..text_encoder import InspectedText, Text, checkpoint_labels
 from ..text_windows import STRIDE, WindowPredictor
 

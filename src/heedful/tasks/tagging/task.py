@@ -21,11 +21,19 @@ from ...data.text_batch import TagBatch, TextBatch
 from ...errors import DataError
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
-from ..class_scores import ClassScore, accuracy, class_table, confusion_matrix, each_class, macro_f1
+from ..class_scores import (
+    ClassScore,
+    accuracy,
+    class_table,
+    confusion_matrix,
+    each_class,
+    entity_scores,
+    macro_f1,
+    marks_entities,
+)
 from ..predictor import in_chunks
 from ..run import DataReport, Files, TooLittleDataError
 from ..scoring import Score
-from ..span_scores import entity_scores, marks_entities
 from ..text_encoder_task import TextEncoderConfig, TextMetadata
 from ..text_windows import CHUNK, SAMPLES, WindowedTextConfig, WindowTask
 from .predictor import Tagger, TaggerSettings, first_tokens
