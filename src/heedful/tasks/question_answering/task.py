@@ -25,13 +25,12 @@ from ...training.config import TrainingConfig
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
 from ..class_scores import answer_scores, answer_tokens, exact_match, token_f1
-from ..predictor import in_chunks
 from ..run import DataReport, Files
 from ..run.task import left_out
 from ..scoring import Score
-from ..text_encoder import uses_segments
+from ..text_encoder import Text, uses_segments
 from ..text_encoder_task import FINE_TUNING, TextEncoderConfig, TextMetadata
-from ..text_windows import CHUNK, SAMPLES, WindowedTextConfig, WindowTask
+from ..text_windows import SAMPLES, WindowedTextConfig, WindowTask
 from .predictor import (
     MAX_TOKENS,
     STRIDE,
@@ -156,7 +155,6 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]
         super().setup()
         self.monitor = Monitor("f1", higher_is_better=True)
         self.uses_segments = uses_segments(self.module, self.data.tokenizer)
-        self.references = [_references(example) for example in self.examples]
 
     def loss(self, module: nn.Module, batch: TextBatch) -> Loss:
         """Return the cross-entropy of the answer's first and last token among all tokens of a window."""
@@ -166,7 +164,7 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]
 
     def scores(self, predictor: QuestionAnswerer) -> dict[str, Score]:
         """Return exact match and F1 of all validation questions."""
-        return answer_scores(_answers(predictor, self.examples), self.references)
+        return _scores(predictor, self.examples)
 
     # The result.
 
@@ -181,16 +179,16 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]
 
     def final_evaluation(self, predictor: QuestionAnswerer) -> dict[str, Any]:
         """Score all validation questions, after choosing the threshold if questions may have no answer."""
-        chunks = in_chunks([(example.question, example.context) for example in self.examples], CHUNK)
-        spans = [scores for chunk in chunks for scores in predictor.span_scores(chunk)]
+        spans = predictor.span_scores(_items(self.examples))
         if predictor.settings.can_refuse:
             threshold = best_threshold(self.examples, spans)
             predictor.settings = predictor.settings.changed(no_answer_threshold=threshold)
         pairs = zip(self.examples, spans, strict=True)
         answers = [predictor.ranked(example.context, scored, 1)[0] for example, scored in pairs]
-        scores = answer_scores([answer["answer"] for answer in answers], self.references)
+        references = [_references(example) for example in self.examples]
+        scores = answer_scores([answer["answer"] for answer in answers], references)
         similar = [similar_sentence(example) for example in self.examples]
-        baseline = answer_scores(similar, self.references)["f1"].value
+        baseline = answer_scores(similar, references)["f1"].value
         scores["baseline"] = Score("F1 of the sentence most like the question", baseline)
         return {
             "validation": {
@@ -200,14 +198,12 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]
             "samples": [
                 {
                     "source": example.question,
-                    "reference": references[0] if references else "",
+                    "reference": accepted[0] if accepted else "",
                     "output": answer["answer"],
                     "score": 100.0 * answer["probability"],
-                    "exact": exact_match(answer["answer"], references) == 1.0,
+                    "exact": exact_match(answer["answer"], accepted) == 1.0,
                 }
-                for example, references, answer in islice(
-                    zip(self.examples, self.references, answers, strict=True), SAMPLES
-                )
+                for example, accepted, answer in islice(zip(self.examples, references, answers, strict=True), SAMPLES)
             ],
         }
 
@@ -217,7 +213,7 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]
         examples = list(read_questions(files.train, columns=files.columns, report=report))
         if not examples:
             raise DataError("there is no question to evaluate on")
-        scores = answer_scores(_answers(predictor, examples), [_references(example) for example in examples])
+        scores = _scores(predictor, examples)
         notes = left_out(report).get("verdict", [])
         if not predictor.settings.can_refuse and not all(example.answers for example in examples):
             notes.append("some questions have no answer, and this model has not learned to refuse")
@@ -252,9 +248,13 @@ def _references(example: QuestionExample) -> list[str]:
     return [span.text for span in example.answers]
 
 
-def _answers(predictor: QuestionAnswerer, examples: Iterable[QuestionExample]) -> list[str]:
-    pairs = in_chunks(((example.question, example.context) for example in examples), CHUNK)
-    return [answer["answer"] for chunk in pairs for answer in predictor.predict(chunk)]
+def _items(examples: Sequence[QuestionExample]) -> list[Text]:
+    return [(example.question, example.context) for example in examples]
+
+
+def _scores(predictor: QuestionAnswerer, examples: Sequence[QuestionExample]) -> dict[str, Score]:
+    answers = [answer["answer"] for answer in predictor.predict(_items(examples))]
+    return answer_scores(answers, [_references(example) for example in examples])
 
 
 def best_threshold(questions: Sequence[QuestionExample], spans: Sequence[SpanScores]) -> float:

@@ -31,11 +31,10 @@ from ..class_scores import (
     macro_f1,
     marks_entities,
 )
-from ..predictor import in_chunks
 from ..run import DataReport, Files, TooLittleDataError
 from ..scoring import Score
 from ..text_encoder_task import TextEncoderConfig, TextMetadata
-from ..text_windows import CHUNK, SAMPLES, WindowedTextConfig, WindowTask
+from ..text_windows import SAMPLES, WindowedTextConfig, WindowTask
 from .predictor import Tagger, TaggerSettings, first_tokens
 
 OUTSIDE = "O"
@@ -131,8 +130,8 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
     def setup(self) -> None:
         """Monitor entity F1, or accuracy where the tags mark no entities."""
         super().setup()
-        self.monitor = Monitor("f1" if marks_entities(self.labels) else "accuracy", higher_is_better=True)
         self.true_tags = [sentence.tags for sentence in self.examples]
+        self.monitor = Monitor("f1" if marks_entities(self.labels) else "accuracy", higher_is_better=True)
 
     def loss(self, module: nn.Module, batch: TextBatch) -> Loss:
         """Return the cross-entropy of the tags over the tokens that have one."""
@@ -215,10 +214,9 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
         )
 
 
-def predict_tags(predictor: Tagger, sentences: Iterable[TaggedSentence]) -> list[list[str]]:
+def predict_tags(predictor: Tagger, sentences: Sequence[TaggedSentence]) -> list[list[str]]:
     """Return the predicted tag of every word."""
-    chunks = in_chunks((sentence.tokens for sentence in sentences), CHUNK)
-    return [tagged.tags for chunk in chunks for tagged in predictor.tag_words(chunk)]
+    return [tagged.tags for tagged in predictor.tag_words([sentence.tokens for sentence in sentences])]
 
 
 def _evaluation(
