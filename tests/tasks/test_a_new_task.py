@@ -61,9 +61,6 @@ class VowelTask(TextEncoderTask[VowelConfig, PlainText, TextBatch]):
     ) -> Iterator[PlainText]:
         return read_texts(paths, "line", report)
 
-    def texts_of(self, example: PlainText) -> tuple[str, ...]:
-        return (example.text,)
-
     def metadata(self, report: DataReport[TextReport]) -> TextMetadata:
         return TextMetadata(labels=("consonant", "vowel"))
 

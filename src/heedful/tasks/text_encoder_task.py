@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from ..config import Config, FamilyConfig, read_mapping, write_mapping
 from ..core import padding
 from ..data.labeled_texts import text_digest
+from ..data.pairs import TextExample
 from ..data.published_tokenizer import NAME, ROLES, PublishedTokenizer
 from ..data.report import DataReport, TextReport
 from ..data.store import Encoded, TokenStore
@@ -175,13 +176,6 @@ class TextMetadata(Config):
     characters: bool = False  # the words with tags are single characters
 
 
-class TextExample(Protocol):
-    """An example that knows where it was read."""
-
-    @property
-    def place(self) -> str: ...
-
-
 C = TypeVar("C", bound=TextEncoderConfig)
 E = TypeVar("E", bound=TextExample)
 
@@ -191,7 +185,7 @@ TextData = TrainingData[TokenStore, PublishedTokenizer, TextMetadata]
 class TextEncoderTask(Task[C, TextData, B], Generic[C, E, B]):
     """A task on a text encoder, trained from scratch or from a pretrained model.
 
-    A task writes `list_files`, `read`, `texts_of`, `encode` and (with classes) `metadata` for its data, and the
+    A task writes `list_files`, `read`, `encode` and (with classes) `metadata` for its data, and the
     abstract methods of `Task` that are left: `setup`, `loss`, `validate`, `predictor`, `final_evaluation`, `title`.
     """
 
@@ -220,21 +214,13 @@ class TextEncoderTask(Task[C, TextData, B], Generic[C, E, B]):
     def read(self, config: C, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport) -> Iterator[E]:
         """Read the examples of some paths, and count them in the report."""
 
-    @abstractmethod
-    def texts_of(self, example: E) -> tuple[str, ...]:
-        """Return the texts of an example, which a tokenizer is trained on."""
-
-    def key_of(self, example: E) -> tuple[str, ...]:
-        """Return the texts that identify an example: two with the same key are never on both sides of the split."""
-        return self.texts_of(example)
-
     def label_of(self, example: E) -> str | None:
         """Return the label of an example, which the report counts."""
         return None
 
     def drop(self, report: TextReport, reason: str, example: E) -> None:
         """Count an example as dropped that was counted as kept."""
-        report.drop_kept(reason, example.place, "\t".join(self.texts_of(example)), label=self.label_of(example))
+        report.drop_kept(reason, example.place, "\t".join(example.texts), label=self.label_of(example))
 
     def split(self, config: C, files: Files) -> tuple[Split[E], DataReport[TextReport]]:
         """Read everything once, and hold out examples for validation if there are no files for it."""
@@ -242,7 +228,7 @@ class TextEncoderTask(Task[C, TextData, B], Generic[C, E, B]):
             files,
             lambda paths, report: self.read(config, files.columns, paths, report or TextReport()),
             TextReport,
-            digest=lambda example: text_digest(*self.key_of(example)),
+            digest=lambda example: text_digest(*example.key),
             drop=self.drop,
             wanted=config.data.holdout,
             label=lambda example: self.label_of(example) or "" if self.stratified else "",
@@ -282,7 +268,7 @@ class TextEncoderTask(Task[C, TextData, B], Generic[C, E, B]):
         """Read the files and write tokenizer, metadata and stores; `keep` uses the tokenizer and metadata there."""
         split, report = self.split(config, files)
         metadata = read_metadata(folder) if keep else self.metadata(report)
-        texts = (text for example in split.train() for text in self.texts_of(example))
+        texts = (text for example in split.train() for text in example.texts)
         tokenizer = prepare_tokenizer(config, folder, texts, keep=keep)
         write_mapping(folder / METADATA, metadata.to_dict())
         self.write_examples(folder, split)

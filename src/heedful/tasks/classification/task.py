@@ -71,9 +71,6 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
         """Read labeled texts; the reader counts them in the report."""
         return read_labeled_texts(paths, columns=columns, reading=report)
 
-    def texts_of(self, example: LabeledText) -> tuple[str, ...]:
-        return example.texts
-
     def label_of(self, example: LabeledText) -> str:
         return example.label
 

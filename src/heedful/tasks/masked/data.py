@@ -5,10 +5,10 @@ Shapes: B rows, T tokens, P tokens to be guessed (and padding up to a round numb
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import ClassVar, NamedTuple, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from torch import Tensor
 from ...config import Config
 from ...data.corpus import Corpus, text_files
 from ...data.loader import WHOLE, Shard
+from ...data.pairs import TextExample
 from ...data.published_tokenizer import PublishedTokenizer
 from ...data.report import FileReport, TextReport
 from ...data.store import TokenStore
@@ -32,7 +33,8 @@ Ids = NDArray[np.int64]
 Draws = NDArray[np.float64]  # (B, T, 3) from 0 to below 1: whether a token is guessed, what becomes of it, and which
 
 
-class PlainText(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PlainText(TextExample):
     """A text, and where it begins."""
 
     text: str
@@ -40,8 +42,8 @@ class PlainText(NamedTuple):
     line: int
 
     @property
-    def place(self) -> str:
-        return f"{self.file}:{self.line}"
+    def texts(self) -> tuple[str, ...]:
+        return (self.text,)
 
 
 def read_texts(paths: Sequence[str], unit: str, report: TextReport) -> Iterator[PlainText]:
@@ -78,7 +80,7 @@ def split_paragraphs(path: Path) -> Iterator[PlainText]:
     for (_, is_text), group in groupby(document_lines(path), lambda item: (item[0], bool(item[1].text.strip()))):
         if is_text:
             lines = [line for _, line in group]
-            yield lines[0]._replace(text="\n".join(line.text for line in lines))
+            yield replace(lines[0], text="\n".join(line.text for line in lines))
 
 
 @dataclass(frozen=True, kw_only=True)

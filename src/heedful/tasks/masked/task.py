@@ -80,9 +80,6 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, MaskedBatch]):
     ) -> Iterator[PlainText]:
         return read_texts(paths, config.data.text, report)
 
-    def texts_of(self, example: PlainText) -> tuple[str, ...]:
-        return (example.text,)
-
     def encode(
         self,
         config: MaskedConfig,

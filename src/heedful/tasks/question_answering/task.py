@@ -100,15 +100,8 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]
     ) -> Iterator[QuestionExample]:
         """Read questions; count them in the report as answerable or not."""
         for example in read_questions(paths, columns=columns, report=report):
-            report.keep("\t".join(self.texts_of(example)), label=self.label_of(example))
+            report.keep("\t".join(example.texts), label=self.label_of(example))
             yield example
-
-    def texts_of(self, example: QuestionExample) -> tuple[str, ...]:
-        return example.question, example.context
-
-    def key_of(self, example: QuestionExample) -> tuple[str, ...]:
-        """Return the context: several questions often share one, and all go to the same side of the split."""
-        return (example.context,)
 
     def label_of(self, example: QuestionExample) -> str:
         return ANSWERABLE if example.answers else UNANSWERABLE

@@ -79,9 +79,6 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
                 report.extra["characters_as_words"] = True
             yield sentence
 
-    def texts_of(self, example: TaggedSentence) -> tuple[str, ...]:
-        return (example.text,)
-
     def drop(self, report: TextReport, reason: str, example: TaggedSentence) -> None:
         """Count a sentence as dropped, and its tags as well."""
         super().drop(report, reason, example)
