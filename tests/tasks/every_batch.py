@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from heedful.data.batch import Batch
 from heedful.data.text_batch import TextBatch, TokenWindows
 from heedful.tasks.classification.task import ClassificationConfig, ClassificationTask
-from heedful.tasks.forecasting.config import ForecastingConfig
+from heedful.tasks.forecasting.data import ForecastingConfig
 from heedful.tasks.forecasting.task import ForecastingTask
 from heedful.tasks.images.data import ImageBatch, ImagesConfig
 from heedful.tasks.images.task import ImagesTask

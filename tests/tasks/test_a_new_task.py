@@ -51,18 +51,15 @@ class VowelConfig(TextEncoderConfig):
     training: TrainingConfig = field(default_factory=lambda: TRAINING)
 
 
-class VowelTask(TextEncoderTask[VowelConfig, PlainText, TextMetadata, TextBatch]):
+class VowelTask(TextEncoderTask[VowelConfig, PlainText, TextBatch]):
     name: ClassVar[str] = Vowels.task
     predictor_class: ClassVar[type[Any]] = Vowels
     config_class: ClassVar[type[Any]] = VowelConfig
 
     def read(
-        self, config: VowelConfig, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport | None
+        self, config: VowelConfig, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport
     ) -> Iterator[PlainText]:
         return read_texts(paths, "line", report)
-
-    def texts_of(self, example: PlainText) -> tuple[str, ...]:
-        return (example.text,)
 
     def metadata(self, report: DataReport[TextReport]) -> TextMetadata:
         return TextMetadata(labels=("consonant", "vowel"))

@@ -19,9 +19,9 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.families import config_of, write_checkpoint
 from heedful.families.ctranslate2 import ExportError
 from heedful.tasks import hf_export
+from heedful.tasks.embedding import Pooling, pooling_of
 from heedful.tasks.hf_export import export_huggingface
 from heedful.tasks.model_import import import_model
-from heedful.tasks.sentence_transformers import Pooling, pooling_of
 from heedful.tasks.translation.data import Tokenizers
 from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 from published_folders import PAGE, TEXTS, publish, randomised, theirs

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 import heedful as package
-from heedful.tasks.forecasting.config import ForecastingConfig
+from heedful.tasks.forecasting.data import ForecastingConfig
 from heedful.tasks.images.data import ImagesConfig
 from heedful.tasks.language_model.data import LanguageModelConfig
 from heedful.tasks.run import RunConfig

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from heedful.tasks.span_scores import (
+from heedful.tasks.class_scores import (
     EntitySpan,
     answer_scores,
     entity_scores,

@@ -18,7 +18,7 @@ from heedful.data.batch import Batch
 from heedful.data.text_batch import TextBatch
 from heedful.errors import ConfigError
 from heedful.tasks.classification.task import ClassificationConfig, ClassificationTask
-from heedful.tasks.forecasting.config import ForecastingConfig
+from heedful.tasks.forecasting.data import ForecastingConfig
 from heedful.tasks.images.data import ImagesConfig
 from heedful.tasks.language_model.data import LanguageModelConfig
 from heedful.tasks.masked.task import MaskedConfig

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from ..errors import ConfigError
+from .pairs import TextExample
 from .readers.files import InputFile, find_files, suffix_of
 from .readers.tables import ARRAY, array_hint, is_jsonl, table_rows
 from .report import SplitReport, TextReport
@@ -102,7 +103,7 @@ class TextColumns:
 
 
 @dataclass(frozen=True, slots=True)
-class LabeledText:
+class LabeledText(TextExample):
     """A text, or a pair of texts, with its class and its place in a file."""
 
     text: str
@@ -114,10 +115,6 @@ class LabeledText:
     @property
     def texts(self) -> tuple[str, ...]:
         return (self.text,) if self.second is None else (self.text, self.second)
-
-    @property
-    def place(self) -> str:
-        return f"{self.file}:{self.line}"
 
 
 class TextRow(NamedTuple):

@@ -25,8 +25,30 @@ _SHRINKS = 4  # at most so many code points become one in NFC
 _ENOUGH = 1000  # pairs of a file after which its direction is judged
 
 
+class TextExample:
+    """Texts that belong together, and their place in a file."""
+
+    __slots__ = ()
+    file: str
+    line: int
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All its texts, which a tokenizer is trained on."""
+        raise NotImplementedError
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The texts that identify it: two examples with the same key are never on both sides of the split."""
+        return self.texts
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
 @dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(TextExample):
     """One sentence in both languages and its place in a file."""
 
     source: str
@@ -37,10 +59,6 @@ class Pair:
     @property
     def texts(self) -> tuple[str, str]:
         return self.source, self.target
-
-    @property
-    def place(self) -> str:
-        return f"{self.file}:{self.line}"
 
 
 Rule = Callable[[Pair], bool]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import ConfigError
+from .pairs import TextExample
 from .readers.files import InputFile, find_files, opened, parse_json, suffix_of
 from .readers.tables import is_jsonl, table_rows
 from .report import SplitReport
@@ -34,7 +35,7 @@ class AnswerSpan(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionExample:
+class QuestionExample(TextExample):
     """A question, the context, and the answers in it; without answers the context does not answer it.
 
     `line` counts lines in tables and JSON lines, questions in a SQuAD file.
@@ -48,8 +49,13 @@ class QuestionExample:
     line: int
 
     @property
-    def place(self) -> str:
-        return f"{self.file}:{self.line}"
+    def texts(self) -> tuple[str, ...]:
+        return self.question, self.context
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The context: several questions often share one, and all go to the same side of the split."""
+        return (self.context,)
 
 
 def question_files(paths: Iterable[str | Path], report: SplitReport | None = None) -> list[Path]:

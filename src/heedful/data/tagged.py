@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import ConfigError
+from .pairs import TextExample
 from .readers.files import InputFile, find_files
 from .readers.tables import is_jsonl
 from .report import SplitReport
@@ -20,7 +21,7 @@ DOCSTART = "-DOCSTART-"
 
 
 @dataclass(frozen=True, slots=True)
-class TaggedSentence:
+class TaggedSentence(TextExample):
     """A text, the spans of its tokens, and the tag of each token."""
 
     text: str
@@ -34,8 +35,8 @@ class TaggedSentence:
         return [self.text[start:stop] for start, stop in self.spans]
 
     @property
-    def place(self) -> str:
-        return f"{self.file}:{self.line}"
+    def texts(self) -> tuple[str, ...]:
+        return (self.text,)
 
 
 class _Columns(NamedTuple):

@@ -19,13 +19,12 @@ from ..families.hf_io import read_checkpoint
 from ..files import new_folder, write_text
 from . import PREDICTORS, load
 from .bundle import sized_tokenizer
-from .embedding import Embedder
+from .embedding import MODULES, Embedder, pooling_of
 from .forecasting import SeriesForecaster
 from .images import ImageClassifier
 from .language_model import CausalLanguageModel
 from .masked import MaskedLanguageModel
 from .run.reporting import imported_card
-from .sentence_transformers import MODULES, pooling_of
 from .text_encoder import TextEncoderPredictor
 from .text_generator import SOURCE, TARGET
 from .text_to_text import TextToTextGenerator

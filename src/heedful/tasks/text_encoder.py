@@ -32,10 +32,10 @@ Output = TypeVar("Output")
 
 
 class EncodedText(NamedTuple):
-    """The token ids of a text, and which of two texts each token is from, for models with segment embeddings."""
+    """The token ids of a text, and which of two texts each token is from."""
 
     ids: list[int]
-    segments: list[int] | None
+    segments: list[int]
 
 
 class InspectedText(NamedTuple):
@@ -92,10 +92,9 @@ class TextEncoderPredictor(Predictor[Text, Output], Generic[Output]):
         ids, segments = torch.zeros(2, len(texts), max(lengths), dtype=torch.long)
         for row, text in enumerate(texts):
             ids[row, : lengths[row]] = torch.tensor(text.ids)
-            if text.segments is not None:
-                segments[row, : lengths[row]] = torch.tensor(text.segments)
+            segments[row, : lengths[row]] = torch.tensor(text.segments)
         keep = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-        segment_ids = segments.to(device) if texts[0].segments is not None else None
+        segment_ids = segments.to(device) if uses_segments(self.module, self.tokenizer) else None
         out = self.module(ids.to(device), keep.to(device), segments=segment_ids).float().cpu()
         return [row[:length] if out.dim() == 3 else row for row, length in zip(out, lengths, strict=True)]
 
@@ -105,14 +104,12 @@ class TextEncoderPredictor(Predictor[Text, Output], Generic[Output]):
         ids, segments = self.tokenizer.encode_pair(plain(first), None if second is None else plain(second))
         if not ids:
             raise DataError("it is empty, and this model's tokenizer adds no tokens to a text")
-        return self._with_segments(self.fit_length(ids, is_pair=second is not None), segments)
+        ids = self.fit_length(ids, is_pair=second is not None)
+        return EncodedText(ids, segments[: len(ids)])
 
     def fit_length(self, ids: list[int], *, is_pair: bool) -> list[int]:
         """Return ids that the model can read; DataError if there are too many, unless a task truncates."""
-        return within(ids, self.module.encoder.positions.limit)
-
-    def _with_segments(self, ids: list[int], segments: list[int]) -> EncodedText:
-        return EncodedText(ids, segments[: len(ids)] if uses_segments(self.module, self.tokenizer) else None)
+        return within(ids, self.limit)
 
     def inspect(self, item: Any, inspection: Inspection, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the look document of one item: its tokens, the answer and what happened inside the model."""

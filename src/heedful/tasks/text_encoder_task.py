@@ -9,9 +9,8 @@ import json
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +18,7 @@ from torch import Tensor, nn
 from ..config import Config, FamilyConfig, read_mapping, write_mapping
 from ..core import padding
 from ..data.labeled_texts import text_digest
+from ..data.pairs import TextExample
 from ..data.published_tokenizer import NAME, ROLES, PublishedTokenizer
 from ..data.report import DataReport, TextReport
 from ..data.store import Encoded, TokenStore
@@ -167,31 +167,25 @@ class TextEncoderConfig(RunConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class TextMetadata(Config):
-    """What a task must know of its training data beside the tokens: the names of the classes, if it has any."""
+    """What a task must know of its training data beside the tokens."""
 
     title: ClassVar[str] = "metadata"
 
-    labels: tuple[str, ...] = ()
-
-
-class TextExample(Protocol):
-    """An example that knows where it was read."""
-
-    @property
-    def place(self) -> str: ...
+    labels: tuple[str, ...] = ()  # the names of the classes or tags
+    can_refuse: bool = False  # some questions have no answer, so the model can learn to refuse
+    characters: bool = False  # the words with tags are single characters
 
 
 C = TypeVar("C", bound=TextEncoderConfig)
 E = TypeVar("E", bound=TextExample)
-M = TypeVar("M", bound=TextMetadata)
 
-TextData = TrainingData[TokenStore, PublishedTokenizer, M]
+TextData = TrainingData[TokenStore, PublishedTokenizer, TextMetadata]
 
 
-class TextEncoderTask(Task[C, TextData[M], B], Generic[C, E, M, B]):
+class TextEncoderTask(Task[C, TextData, B], Generic[C, E, B]):
     """A task on a text encoder, trained from scratch or from a pretrained model.
 
-    A task writes `list_files`, `read`, `texts_of`, `encode` and (with classes) `metadata` for its data, and the
+    A task writes `list_files`, `read`, `encode` and (with classes) `metadata` for its data, and the
     abstract methods of `Task` that are left: `setup`, `loss`, `validate`, `predictor`, `final_evaluation`, `title`.
     """
 
@@ -202,7 +196,6 @@ class TextEncoderTask(Task[C, TextData[M], B], Generic[C, E, M, B]):
         *(f"{DATA}/{name}" for name in (TRAIN, VALID, START, NAME, ROLES, METADATA)),
     )
     frozen_settings: ClassVar[tuple[str, ...]] = (TOKENIZER, BASE)
-    metadata_class: ClassVar[type[Any]] = TextMetadata
     stratified: ClassVar[bool] = False  # hold out a part of the examples with each label
     uses_segments: bool = False  # set by `setup` of a task with pairs of texts
 
@@ -218,18 +211,8 @@ class TextEncoderTask(Task[C, TextData[M], B], Generic[C, E, M, B]):
         }
 
     @abstractmethod
-    def read(
-        self, config: C, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport | None
-    ) -> Iterator[E]:
-        """Read the examples of some paths; count them in a report, if there is one."""
-
-    @abstractmethod
-    def texts_of(self, example: E) -> tuple[str, ...]:
-        """Return the texts of an example, which a tokenizer is trained on."""
-
-    def key_of(self, example: E) -> tuple[str, ...]:
-        """Return the texts that identify an example: two with the same key are never on both sides of the split."""
-        return self.texts_of(example)
+    def read(self, config: C, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport) -> Iterator[E]:
+        """Read the examples of some paths, and count them in the report."""
 
     def label_of(self, example: E) -> str | None:
         """Return the label of an example, which the report counts."""
@@ -237,15 +220,15 @@ class TextEncoderTask(Task[C, TextData[M], B], Generic[C, E, M, B]):
 
     def drop(self, report: TextReport, reason: str, example: E) -> None:
         """Count an example as dropped that was counted as kept."""
-        report.drop_kept(reason, example.place, "\t".join(self.texts_of(example)), label=self.label_of(example))
+        report.drop_kept(reason, example.place, "\t".join(example.texts), label=self.label_of(example))
 
     def split(self, config: C, files: Files) -> tuple[Split[E], DataReport[TextReport]]:
         """Read everything once, and hold out examples for validation if there are no files for it."""
         split, report = split_examples(
             files,
-            partial(self.read, config, files.columns),
+            lambda paths, report: self.read(config, files.columns, paths, report or TextReport()),
             TextReport,
-            digest=lambda example: text_digest(*self.key_of(example)),
+            digest=lambda example: text_digest(*example.key),
             drop=self.drop,
             wanted=config.data.holdout,
             label=lambda example: self.label_of(example) or "" if self.stratified else "",
@@ -263,25 +246,29 @@ class TextEncoderTask(Task[C, TextData[M], B], Generic[C, E, M, B]):
 
     @abstractmethod
     def encode(
-        self, config: C, examples: Iterable[E], tokenizer: PublishedTokenizer, metadata: M, report: TextReport
+        self,
+        config: C,
+        examples: Iterable[E],
+        tokenizer: PublishedTokenizer,
+        metadata: TextMetadata,
+        report: TextReport,
     ) -> Iterator[Encoded]:
         """Yield the rows of a token store; examples that are truncated or dropped are counted in the report."""
 
-    def metadata(self, report: DataReport[TextReport]) -> M:
+    def metadata(self, report: DataReport[TextReport]) -> TextMetadata:
         """Return what the task must know of the data that was read."""
-        metadata: M = self.metadata_class()
-        return metadata
+        return TextMetadata()
 
     def write_examples(self, folder: Path, split: Split[E]) -> None:
         """Write validation examples as they were read, if scores need more than tokens."""
 
     def prepare(
         self, config: C, files: Files, folder: Path, *, keep: bool = False
-    ) -> tuple[TextData[M], DataReport[TextReport]]:
+    ) -> tuple[TextData, DataReport[TextReport]]:
         """Read the files and write tokenizer, metadata and stores; `keep` uses the tokenizer and metadata there."""
         split, report = self.split(config, files)
-        metadata = self._read_metadata(folder) if keep else self.metadata(report)
-        texts = (text for example in split.train() for text in self.texts_of(example))
+        metadata = read_metadata(folder) if keep else self.metadata(report)
+        texts = (text for example in split.train() for text in example.texts)
         tokenizer = prepare_tokenizer(config, folder, texts, keep=keep)
         write_mapping(folder / METADATA, metadata.to_dict())
         self.write_examples(folder, split)
@@ -298,18 +285,10 @@ class TextEncoderTask(Task[C, TextData[M], B], Generic[C, E, M, B]):
             report.held_out = len({valid.place(row) for row in range(len(valid))})
         return TrainingData(folder, train, valid, tokenizer, metadata), report
 
-    def open(self, config: C, folder: Path) -> TextData[M]:
-        metadata = self._read_metadata(folder)
+    def open(self, config: C, folder: Path) -> TextData:
+        metadata = read_metadata(folder)
         stores = TokenStore(folder / TRAIN), TokenStore(folder / VALID)
         return TrainingData(folder, *stores, PublishedTokenizer.load(folder / NAME), metadata)
-
-    def _read_metadata(self, folder: Path) -> M:
-        path = folder / METADATA
-        try:
-            metadata: M = self.metadata_class.from_dict(read_mapping(path))
-        except ConfigError as error:
-            raise DataError(f"{path}: what training must know of its data cannot be read: {error}") from None
-        return metadata
 
     # The objective.
 
@@ -350,6 +329,15 @@ class TextEncoderTask(Task[C, TextData[M], B], Generic[C, E, M, B]):
             loss = self.loss(module, batch.to(device))  # type: ignore[arg-type]
             total, count = total + loss.plain, count + loss.n
         return float(total / count)
+
+
+def read_metadata(folder: Path) -> TextMetadata:
+    """Read the metadata of a run's data folder."""
+    path = folder / METADATA
+    try:
+        return TextMetadata.from_dict(read_mapping(path))
+    except ConfigError as error:
+        raise DataError(f"{path}: what training must know of its data cannot be read: {error}") from None
 
 
 def prepare_tokenizer(

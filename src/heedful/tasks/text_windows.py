@@ -2,7 +2,7 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic
@@ -14,15 +14,15 @@ from ..data.text_batch import TextBatch, TextLoader
 from ..errors import DataError
 from ..files import write_text
 from ..lens.report import ScoredSample
-from .predictor import ItemError
+from .predictor import ItemError, in_chunks
 from .run.task import DATA, Split
 from .scoring import Score
 from .text_encoder import EncodedText, Output, TextEncoderPredictor
-from .text_encoder_task import C, E, M, TextConfig, TextEncoderTask
+from .text_encoder_task import C, E, TextConfig, TextEncoderTask
 
 EXAMPLES = "examples.jsonl"  # the validation examples as they were read
 SAMPLES = 200  # validation examples in metrics.json
-CHUNK = 256  # examples evaluated at once
+CHUNK = 256  # items whose windows are run together
 STRIDE = 32  # tokens that neighboring windows share
 DEFAULT_LIMIT = 512  # tokens of a window, where neither settings nor model have a limit
 
@@ -42,19 +42,21 @@ class WindowPredictor(TextEncoderPredictor[Output], Generic[Output]):
     def prepared(self, item: Any) -> EncodedText:
         """Return the first window of an item."""
         window = self.windows(item)[0]
-        return self._with_segments(window.ids, window.segments)
+        return EncodedText(window.ids, window.segments)
 
-    def run_windows(self, items: object) -> list[tuple[list[EncodedWindow], list[Tensor]]]:
-        """Return the windows of each item, and the module's output for each window."""
-        windows = []
-        for index, item in enumerate(self._listed(items)):
-            try:
-                windows.append(self.windows(item))
-            except DataError as error:
-                raise ItemError(self.item_name, index, str(error)) from None
-        texts = [self._with_segments(window.ids, window.segments) for item in windows for window in item]
-        outputs = iter(self.run_encoded(texts))
-        return [(item, [next(outputs) for _ in item]) for item in windows]
+    def run_windows(self, items: object) -> Iterator[tuple[list[EncodedWindow], list[Tensor]]]:
+        """Yield the windows of each item, and the module's output for each window."""
+        for chunk in in_chunks(enumerate(self._listed(items)), CHUNK):
+            windows = [self._windows_of(item, index) for index, item in chunk]
+            texts = [EncodedText(window.ids, window.segments) for item in windows for window in item]
+            outputs = iter(self.run_encoded(texts))
+            yield from ((item, [next(outputs) for _ in item]) for item in windows)
+
+    def _windows_of(self, item: Any, index: int) -> list[EncodedWindow]:
+        try:
+            return self.windows(item)
+        except DataError as error:
+            raise ItemError(self.item_name, index, str(error)) from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +70,7 @@ class WindowedTextConfig(TextConfig):
         self.require(self.stride >= 0, f"stride must be 0 or more, not {self.stride}")
 
 
-class WindowTask(TextEncoderTask[C, E, M, TextBatch], Generic[C, E, M]):
+class WindowTask(TextEncoderTask[C, E, TextBatch], Generic[C, E]):
     """A task that trains on windows and validates on whole examples, which it keeps as they were read."""
 
     artifacts: ClassVar[tuple[str, ...]] = (*TextEncoderTask.artifacts, f"{DATA}/{EXAMPLES}")

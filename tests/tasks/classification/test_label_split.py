@@ -11,7 +11,7 @@ from labelled_sets import reviews, small_config, write_tsv
 from heedful.errors import DataError
 from heedful.tasks.classification.task import ClassificationTask
 from heedful.tasks.run import Files, TooLittleDataError
-from heedful.tasks.text_encoder_task import TextData, TextMetadata
+from heedful.tasks.text_encoder_task import TextData
 
 
 def test_holdout_is_stratified_and_excludes_ambiguous_texts(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_holdout_is_stratified_and_excludes_ambiguous_texts(tmp_path: Path) -> N
     assert readings.held_out == 15
 
 
-def texts(prepared: TextData[TextMetadata], part: str) -> list[str]:
+def texts(prepared: TextData, part: str) -> list[str]:
     store = getattr(prepared, part)
     return [prepared.tokenizer.decode(store[row][0].tolist()) for row in range(len(store))]
 

@@ -133,7 +133,7 @@ def test_tokenizer_with_equal_segments_for_both_texts(run: Path, tmp_path: Path)
     metadata = TextMetadata(labels=("0", "1"))
     rows = list(ClassificationTask().encode(small_config(), examples, tokenizer, metadata, TextReport()))
     stores = [TokenStore.write(tmp_path / name, rows, vocab_size=1000) for name in ("train", "valid")]
-    data: TextData[TextMetadata] = TrainingData(tmp_path, stores[0], stores[1], tokenizer, metadata)
+    data: TextData = TrainingData(tmp_path, stores[0], stores[1], tokenizer, metadata)
     for row, example in enumerate(examples):
         ids, (_, second) = stores[0][row]
         assert [tokenizer.decode(part.tolist()) for part in (ids[:second], ids[second:])] == [

@@ -12,6 +12,7 @@ import pytest
 
 import heedful
 from heedful.config import read_mapping
+from heedful.data.report import TextReport
 from heedful.tasks.masked.data import read_texts
 from heedful.tasks.masked.task import MaskedConfig, MaskedTask
 from heedful.tasks.run import Files, TooLittleDataError, train
@@ -103,9 +104,9 @@ def test_texts_are_lines_or_paragraphs(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\n\n  \nthree\n\nfour\nfive")
     (tmp_path / "b.txt").write_text("six\n")
     files = [str(tmp_path / "a.txt"), str(tmp_path / "b.txt")]
-    lines = [(text.text, text.line) for text in read_texts(files, "line")]
+    lines = [(text.text, text.line) for text in read_texts(files, "line", TextReport())]
     assert lines == [("one", 1), ("two", 2), ("three", 5), ("four", 7), ("five", 8), ("six", 1)]
-    paragraphs = [(text.text, text.line) for text in read_texts(files, "paragraph")]
+    paragraphs = [(text.text, text.line) for text in read_texts(files, "paragraph", TextReport())]
     assert paragraphs == [("one\ntwo", 1), ("three", 5), ("four\nfive", 7), ("six", 1)]
 
 

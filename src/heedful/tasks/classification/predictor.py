@@ -17,7 +17,7 @@ from ...families import Imported
 from ...lens.recorder import record
 from ...lens.report import AttentionMap
 from ..bundle import CONFIG
-from ..predictor import OutputKind, within
+from ..predictor import OutputKind
 from ..text_encoder import EncodedText, InspectedText, Text, TextEncoderPredictor, checkpoint_labels, display_text
 
 Meaning = Literal["one", "several", "score"]
@@ -99,9 +99,9 @@ class Classifier(TextEncoderPredictor[dict[str, float]]):
 
     def fit_length(self, ids: list[int], *, is_pair: bool) -> list[int]:
         """Truncate a single text if the settings allow it; refuse pairs, since either text might lose its end."""
-        if not self.settings.cut or is_pair or self.limit is None:
-            return within(ids, self.limit)
-        return ids if len(ids) <= self.limit else truncate(self.tokenizer, ids, self.limit)
+        if self.settings.cut and not is_pair and self.limit is not None and len(ids) > self.limit:
+            return truncate(self.tokenizer, ids, self.limit)
+        return super().fit_length(ids, is_pair=is_pair)
 
     def _is_truncated(self, text: Text) -> bool:
         """Return True for a text longer than the limit, tokenized again because threads may share this model."""
@@ -136,15 +136,10 @@ class Classifier(TextEncoderPredictor[dict[str, float]]):
         return {CONFIG: {**config, "problem_type": problem}}
 
 
-@torch.inference_mode()
 def attention_map(classifier: Classifier, text: Text) -> AttentionMap:
     """Return the attention between all tokens of a text, for each head of the last layer."""
-    row = classifier.prepared(text)
-    device = next(classifier.module.parameters()).device
-    ids = torch.tensor([row.ids], device=device)
-    segments = None if row.segments is None else torch.tensor([row.segments], device=device)
-    with record(classifier.module) as recording:
-        classifier.module(ids, segments=segments)
-    layers = recording.encoder
-    tokens = [classifier.tokenizer.token_of(index) for index in row.ids]
-    return AttentionMap(display_text(text), tokens, tokens, layers[max(layers)][0].tolist())
+    encoded, last = classifier.prepared(text), len(classifier.module.encoder.layers) - 1
+    with record(classifier.module, layers=last) as recording:
+        classifier.run_encoded([encoded])
+    tokens = [classifier.tokenizer.token_of(index) for index in encoded.ids]
+    return AttentionMap(display_text(text), tokens, tokens, recording.encoder[last][0].tolist())

@@ -48,7 +48,7 @@ class ClassificationConfig(TextEncoderConfig):
     supports_r_drop: ClassVar[bool] = True
 
 
-class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, TextMetadata, TextBatch]):
+class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, TextBatch]):
     """Text classification: which class a text, or a pair of texts, belongs to."""
 
     name: ClassVar[str] = Classifier.task
@@ -66,13 +66,10 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
         config: ClassificationConfig,
         columns: Sequence[str] | None,
         paths: Sequence[str],
-        report: TextReport | None,
+        report: TextReport,
     ) -> Iterator[LabeledText]:
         """Read labeled texts; the reader counts them in the report."""
         return read_labeled_texts(paths, columns=columns, reading=report)
-
-    def texts_of(self, example: LabeledText) -> tuple[str, ...]:
-        return example.texts
 
     def label_of(self, example: LabeledText) -> str:
         return example.label

@@ -1,6 +1,6 @@
 """Forecasting: the steps that follow a series."""
 
-from .config import ForecastingConfig, SeriesConfig
+from .data import ForecastingConfig, SeriesConfig
 from .predictor import ForecastSettings, SeriesForecaster
 
 __all__ = ["ForecastSettings", "ForecastingConfig", "SeriesConfig", "SeriesForecaster"]

@@ -1,4 +1,6 @@
-"""Series as windows, one for every step: a context and the horizon that follows; divided by time and scaled.
+"""The settings of a forecasting run, and its data: series as windows, divided by time and scaled.
+
+There is a window for every step: a context and the horizon that follows.
 
 A window is a place in the store. Training, validation and test follow each other in time: a window belongs to the part
 in which its whole horizon lies, and the contexts of validation and test may reach back into the part before.
@@ -9,23 +11,24 @@ Shapes: B windows, L steps of context, H of horizon, C channels. Rows R: what th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...data.batch import moved
+from ...config import Config, FamilyConfig
+from ...data.batch import TensorBatch
 from ...data.report import SeriesReport
 from ...data.series import ColumnScale, Series, SeriesStore, read_series
 from ...errors import DataError
-from ...families import PatchTSTConfig
-from ..run import DataReport, Files, TooLittleDataError, TrainingData
+from ...families import PatchTSTConfig, config_of
+from ...training.config import TrainingConfig
+from ..run import DataReport, Files, RunConfig, TooLittleDataError, TrainingData
 from ..run.batches import EvenBatches
-from .config import ForecastingConfig, SeriesConfig
 
 SERIES = "series"  # the store, in a run's data
 MAX_SIZE_RATIO = 100.0  # series that differ more in size, the larger ones decide alone what is learned
@@ -33,6 +36,72 @@ PARTS = {"train": "windows to train on", "valid": "windows to validate on", "tes
 Values = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 Indexes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeriesConfig(Config):
+    """Which series are used, and how they are divided and scaled."""
+
+    title: ClassVar[str] = "data"
+
+    series: tuple[str, ...] | None = None  # Names of the series to use; None means all
+    split: tuple[float, ...] = (0.7, 0.1, 0.2)  # Training, validation and test part: shares of each series, or steps
+    transform: Literal["none", "log"] = "none"  # "log" is for values that grow by percentages, such as prices
+    season: int | None = None  # Period in steps, for the seasonal naive forecast; None derives it from the dates
+
+    def check(self) -> None:
+        self.require_positive("season")
+        shares = sum(self.split) <= 1 + 1e-9
+        counts = all(part >= 1 and part == int(part) for part in self.split)
+        self.require(
+            len(self.split) == 3 and all(part > 0 for part in self.split) and (shares or counts),
+            "split is three shares, together at most 1, or three whole numbers of steps: for training, validation "
+            f"and test; not {list(self.split)}",
+        )
+
+    @property
+    def by_counts(self) -> bool:
+        return self.split[0] >= 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForecastingConfig(RunConfig):
+    """The settings of a run. `training.batch_tokens` counts patches."""
+
+    preset: ClassVar[str] = "patchtst-tiny"
+
+    data: SeriesConfig = field(default_factory=SeriesConfig)
+    model: FamilyConfig = field(default_factory=lambda: config_of(ForecastingConfig.preset))
+    loss: Literal["mse", "mae", "huber"] = "mse"  # Huber is squared up to an error of 1, then absolute
+    training: TrainingConfig = field(
+        default_factory=lambda: TrainingConfig(
+            steps=4000,
+            batch_tokens=2048,
+            patience=10,
+            validate_every=200,
+            save_every=200,
+            schedule="cosine",
+            warmup_steps=200,
+            label_smoothing=0.0,
+        )
+    )
+
+    def check(self) -> None:
+        self.require(
+            isinstance(self.model, PatchTSTConfig),
+            f"a model of the family {self.model.title!r} does not forecast; one of 'patchtst' does",
+        )
+        season, context = self.data.season, self.patchtst.context_length
+        self.require(
+            season is None or season <= context,
+            f"data.season={season} is longer than model.context_length={context}, so that no window shows it",
+        )
+
+    @property
+    def patchtst(self) -> PatchTSTConfig:
+        """The model's config, by its own kind."""
+        assert isinstance(self.model, PatchTSTConfig)
+        return self.model
 
 
 class Cut(NamedTuple):
@@ -44,7 +113,7 @@ class Cut(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class WindowBatch:
+class WindowBatch(TensorBatch):
     """Windows as the module reads them. Missing values are 0; `keep` is None if nothing is missing."""
 
     context: Tensor  # (R, L, c)
@@ -52,13 +121,6 @@ class WindowBatch:
     target: Tensor  # (R, H, c)
     counts: Tensor  # (R, H, c)
     rows: tuple[int, ...] = ()  # the numbers of the windows
-
-    def to(self, device: torch.device | str) -> Self:
-        return moved(self, device)
-
-    def fixed(self) -> Self:
-        """Return the batch without values that the host knows, so that it stands for every batch of its shape."""
-        return replace(self, rows=())
 
 
 def as_rows(series: Tensor, group_size: int) -> Tensor:

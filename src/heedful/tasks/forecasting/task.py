@@ -26,10 +26,10 @@ from ...training.objective import Monitor
 from ..predictor import located
 from ..run import DataReport, Files, Task
 from ..run.task import DATA, settings_json
-from .config import ForecastingConfig
 from .data import (
     SERIES,
     Cut,
+    ForecastingConfig,
     SeriesData,
     SeriesWindows,
     WindowBatch,

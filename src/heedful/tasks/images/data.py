@@ -6,9 +6,9 @@ Shapes: N images, B batch, H height, W width, C channels.
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...config import Config, FamilyConfig, read_mapping
-from ...data.batch import moved
+from ...data.batch import TensorBatch
 from ...data.image_sets import RESAMPLE, ImageSource, common_shape, image_sources, resized_images
 from ...data.image_sets.store import TRAIN, UNUSED, VALID, ImageStore, write_images
 from ...data.labeled_texts import sorted_labels
@@ -278,20 +278,13 @@ def check_labels(counts: Counter[str], labels: Sequence[str], part: str) -> None
 
 
 @dataclass(frozen=True, eq=False)
-class ImageBatch:
+class ImageBatch(TensorBatch):
     """Images as bytes, so that little is copied to the device; padding rows are not in `rows`."""
 
     pixels: Tensor  # (B, H, W, C), uint8
     labels: Tensor  # (B)
     keep: Tensor  # (B): which rows are images
     rows: tuple[int, ...]  # of the store
-
-    def to(self, device: torch.device | str) -> Self:
-        return moved(self, device)
-
-    def fixed(self) -> Self:
-        """Return the batch without values that the host knows, so that it stands for every batch of its shape."""
-        return replace(self, rows=())
 
 
 class ImageLoader(EvenBatches[ImageBatch]):

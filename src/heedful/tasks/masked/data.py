@@ -5,9 +5,10 @@ Shapes: B rows, T tokens, P tokens to be guessed (and padding up to a round numb
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
-from typing import ClassVar, NamedTuple, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from torch import Tensor
 from ...config import Config
 from ...data.corpus import Corpus, text_files
 from ...data.loader import WHOLE, Shard
+from ...data.pairs import TextExample
 from ...data.published_tokenizer import PublishedTokenizer
 from ...data.report import FileReport, TextReport
 from ...data.store import TokenStore
@@ -31,7 +33,8 @@ Ids = NDArray[np.int64]
 Draws = NDArray[np.float64]  # (B, T, 3) from 0 to below 1: whether a token is guessed, what becomes of it, and which
 
 
-class PlainText(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PlainText(TextExample):
     """A text, and where it begins."""
 
     text: str
@@ -39,12 +42,12 @@ class PlainText(NamedTuple):
     line: int
 
     @property
-    def place(self) -> str:
-        return f"{self.file}:{self.line}"
+    def texts(self) -> tuple[str, ...]:
+        return (self.text,)
 
 
-def read_texts(paths: Sequence[str], unit: str, report: TextReport | None = None) -> Iterator[PlainText]:
-    """Read the texts of files and folders, empty ones left out; count them in a report, if there is one.
+def read_texts(paths: Sequence[str], unit: str, report: TextReport) -> Iterator[PlainText]:
+    """Read the texts of files and folders, empty ones left out.
 
     Args:
         paths: Files and folders of running text.
@@ -53,40 +56,31 @@ def read_texts(paths: Sequence[str], unit: str, report: TextReport | None = None
     """
     for path in text_files(paths):
         file = FileReport(str(path), "text")
-        if report is not None:
-            report.files.append(file)
-        for text in split_file(path, unit):
+        report.files.append(file)
+        for text in split_paragraphs(path) if unit == "paragraph" else (line for _, line in document_lines(path)):
             file.count += 1
-            if not text.text.strip():
-                if report is not None:
-                    report.drop("empty", text.place)
-                continue
-            if report is not None:
+            if text.text.strip():
                 report.keep(text.text)
-            yield text
-
-
-def split_file(path: Path, unit: str) -> Iterator[PlainText]:
-    """Yield the lines of a file, empty ones too, or its paragraphs."""
-    lines: list[PlainText] = []  # of the current paragraph
-
-    def paragraph() -> Iterator[PlainText]:
-        if lines:
-            yield lines[0]._replace(text="\n".join(line.text for line in lines))
-            lines.clear()
-
-    for passage in Corpus((path,)):
-        if passage.begins:
-            yield from paragraph()
-        for number, text in enumerate(passage.text.removesuffix("\n").split("\n"), passage.line):
-            line = PlainText(text, passage.file, number)
-            if unit == "line":
-                yield line
-            elif text.strip():
-                lines.append(line)
+                yield text
             else:
-                yield from paragraph()
-    yield from paragraph()
+                report.drop("empty", text.place)
+
+
+def document_lines(path: Path) -> Iterator[tuple[int, PlainText]]:
+    """Yield the lines of a file, empty ones too, each with the number of its document."""
+    document = 0
+    for passage in Corpus((path,)):
+        document += passage.begins
+        for number, text in enumerate(passage.text.removesuffix("\n").split("\n"), passage.line):
+            yield document, PlainText(text, passage.file, number)
+
+
+def split_paragraphs(path: Path) -> Iterator[PlainText]:
+    """Yield the lines of a file joined to paragraphs, which end at empty lines and with their documents."""
+    for (_, is_text), group in groupby(document_lines(path), lambda item: (item[0], bool(item[1].text.strip()))):
+        if is_text:
+            lines = [line for _, line in group]
+            yield replace(lines[0], text="\n".join(line.text for line in lines))
 
 
 @dataclass(frozen=True, kw_only=True)

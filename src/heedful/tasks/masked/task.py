@@ -65,7 +65,7 @@ class MaskedConfig(TextEncoderConfig):
     training: TrainingConfig = field(default_factory=lambda: FROM_SCRATCH)
 
 
-class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, TextMetadata, MaskedBatch]):
+class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, MaskedBatch]):
     """Masked language modeling: cross-entropy of the masked tokens, from scratch or from a pretrained model."""
 
     name: ClassVar[str] = MaskedLanguageModel.task
@@ -76,12 +76,9 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, TextMetadata, MaskedBa
         return text_files(paths)
 
     def read(
-        self, config: MaskedConfig, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport | None
+        self, config: MaskedConfig, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport
     ) -> Iterator[PlainText]:
         return read_texts(paths, config.data.text, report)
-
-    def texts_of(self, example: PlainText) -> tuple[str, ...]:
-        return (example.text,)
 
     def encode(
         self,
@@ -145,7 +142,7 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, TextMetadata, MaskedBa
         tokenizer, limit = predictor.tokenizer, predictor.module.encoder.positions.limit
         with TemporaryDirectory() as folder:
             try:
-                rows = encoded(read_texts(files.train, "line"), tokenizer, limit)
+                rows = encoded(read_texts(files.train, "line", TextReport()), tokenizer, limit)
                 store = TokenStore.write(Path(folder) / "texts", rows, vocab_size=tokenizer.largest + 1)
             except DataError as error:
                 raise DataError(f"{', '.join(files.train)}: there is no text to evaluate on ({error})") from None

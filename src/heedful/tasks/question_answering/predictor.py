@@ -94,10 +94,9 @@ class QuestionAnswerer(WindowPredictor[ExtractedAnswer]):
 
         Probabilities are over all spans of the context, and over no answer if the model can refuse.
         """
-        contexts = [str(item[1]) if isinstance(item, tuple | list) and len(item) == 2 else "" for item in items]
         return [
             self.ranked(context, scores, count)
-            for context, scores in zip(contexts, self.span_scores(items), strict=True)
+            for (_, context), scores in zip(items, self.span_scores(items), strict=True)
         ]
 
     def ranked(self, context: str, spans: SpanScores, count: int) -> list[ExtractedAnswer]:

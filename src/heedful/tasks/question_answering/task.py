@@ -24,14 +24,13 @@ from ...errors import DataError
 from ...training.config import TrainingConfig
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
-from ..predictor import in_chunks
+from ..class_scores import answer_scores, answer_tokens, exact_match, token_f1
 from ..run import DataReport, Files
 from ..run.task import left_out
 from ..scoring import Score
-from ..span_scores import answer_scores, answer_tokens, exact_match, token_f1
-from ..text_encoder import uses_segments
+from ..text_encoder import Text, uses_segments
 from ..text_encoder_task import FINE_TUNING, TextEncoderConfig, TextMetadata
-from ..text_windows import CHUNK, SAMPLES, WindowedTextConfig, WindowTask
+from ..text_windows import SAMPLES, WindowedTextConfig, WindowTask
 from .predictor import (
     MAX_TOKENS,
     STRIDE,
@@ -78,20 +77,12 @@ class QuestionAnsweringConfig(TextEncoderConfig):
         return super().limit if self.data.max_tokens is not None else min(MAX_TOKENS, super().limit)
 
 
-@dataclass(frozen=True, kw_only=True)
-class QuestionMetadata(TextMetadata):
-    """`can_refuse`: some questions have no answer, so the model can learn to refuse."""
-
-    can_refuse: bool = False
-
-
-class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample, QuestionMetadata]):
+class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]):
     """Extractive question answering: which span of a context answers a question."""
 
     name: ClassVar[str] = QuestionAnswerer.task
     predictor_class: ClassVar[type[Any]] = QuestionAnswerer
     config_class: ClassVar[type[Any]] = QuestionAnsweringConfig
-    metadata_class: ClassVar[type[Any]] = QuestionMetadata
     batch_class: ClassVar[type[TextBatch]] = SpanBatch
     example_name: ClassVar[str] = "questions"
 
@@ -105,34 +96,26 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample,
         config: QuestionAnsweringConfig,
         columns: Sequence[str] | None,
         paths: Sequence[str],
-        report: TextReport | None,
+        report: TextReport,
     ) -> Iterator[QuestionExample]:
         """Read questions; count them in the report as answerable or not."""
-        report = TextReport() if report is None else report
         for example in read_questions(paths, columns=columns, report=report):
-            report.keep("\t".join(self.texts_of(example)), label=self.label_of(example))
+            report.keep("\t".join(example.texts), label=self.label_of(example))
             yield example
-
-    def texts_of(self, example: QuestionExample) -> tuple[str, ...]:
-        return example.question, example.context
-
-    def key_of(self, example: QuestionExample) -> tuple[str, ...]:
-        """Return the context: several questions often share one, and all go to the same side of the split."""
-        return (example.context,)
 
     def label_of(self, example: QuestionExample) -> str:
         return ANSWERABLE if example.answers else UNANSWERABLE
 
-    def metadata(self, report: DataReport[TextReport]) -> QuestionMetadata:
+    def metadata(self, report: DataReport[TextReport]) -> TextMetadata:
         """Return whether some questions have no answer."""
-        return QuestionMetadata(can_refuse=report.train.labels[UNANSWERABLE] > 0)
+        return TextMetadata(can_refuse=report.train.labels[UNANSWERABLE] > 0)
 
     def encode(
         self,
         config: QuestionAnsweringConfig,
         examples: Iterable[QuestionExample],
         tokenizer: PublishedTokenizer,
-        metadata: QuestionMetadata,
+        metadata: TextMetadata,
         report: TextReport,
     ) -> Iterator[Encoded]:
         """Yield a row for each window: its ids, then the answer's first and last token and where the context begins.
@@ -165,7 +148,6 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample,
         super().setup()
         self.monitor = Monitor("f1", higher_is_better=True)
         self.uses_segments = uses_segments(self.module, self.data.tokenizer)
-        self.references = [_references(example) for example in self.examples]
 
     def loss(self, module: nn.Module, batch: TextBatch) -> Loss:
         """Return the cross-entropy of the answer's first and last token among all tokens of a window."""
@@ -175,7 +157,7 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample,
 
     def scores(self, predictor: QuestionAnswerer) -> dict[str, Score]:
         """Return exact match and F1 of all validation questions."""
-        return answer_scores(_answers(predictor, self.examples), self.references)
+        return _scores(predictor, self.examples)
 
     # The result.
 
@@ -190,16 +172,16 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample,
 
     def final_evaluation(self, predictor: QuestionAnswerer) -> dict[str, Any]:
         """Score all validation questions, after choosing the threshold if questions may have no answer."""
-        chunks = in_chunks([(example.question, example.context) for example in self.examples], CHUNK)
-        spans = [scores for chunk in chunks for scores in predictor.span_scores(chunk)]
+        spans = predictor.span_scores(_items(self.examples))
         if predictor.settings.can_refuse:
             threshold = best_threshold(self.examples, spans)
             predictor.settings = predictor.settings.changed(no_answer_threshold=threshold)
         pairs = zip(self.examples, spans, strict=True)
         answers = [predictor.ranked(example.context, scored, 1)[0] for example, scored in pairs]
-        scores = answer_scores([answer["answer"] for answer in answers], self.references)
+        references = [_references(example) for example in self.examples]
+        scores = answer_scores([answer["answer"] for answer in answers], references)
         similar = [similar_sentence(example) for example in self.examples]
-        baseline = answer_scores(similar, self.references)["f1"].value
+        baseline = answer_scores(similar, references)["f1"].value
         scores["baseline"] = Score("F1 of the sentence most like the question", baseline)
         return {
             "validation": {
@@ -209,14 +191,12 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample,
             "samples": [
                 {
                     "source": example.question,
-                    "reference": references[0] if references else "",
+                    "reference": accepted[0] if accepted else "",
                     "output": answer["answer"],
                     "score": 100.0 * answer["probability"],
-                    "exact": exact_match(answer["answer"], references) == 1.0,
+                    "exact": exact_match(answer["answer"], accepted) == 1.0,
                 }
-                for example, references, answer in islice(
-                    zip(self.examples, self.references, answers, strict=True), SAMPLES
-                )
+                for example, accepted, answer in islice(zip(self.examples, references, answers, strict=True), SAMPLES)
             ],
         }
 
@@ -226,7 +206,7 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample,
         examples = list(read_questions(files.train, columns=files.columns, report=report))
         if not examples:
             raise DataError("there is no question to evaluate on")
-        scores = answer_scores(_answers(predictor, examples), [_references(example) for example in examples])
+        scores = _scores(predictor, examples)
         notes = left_out(report).get("verdict", [])
         if not predictor.settings.can_refuse and not all(example.answers for example in examples):
             notes.append("some questions have no answer, and this model has not learned to refuse")
@@ -261,9 +241,13 @@ def _references(example: QuestionExample) -> list[str]:
     return [span.text for span in example.answers]
 
 
-def _answers(predictor: QuestionAnswerer, examples: Iterable[QuestionExample]) -> list[str]:
-    pairs = in_chunks(((example.question, example.context) for example in examples), CHUNK)
-    return [answer["answer"] for chunk in pairs for answer in predictor.predict(chunk)]
+def _items(examples: Sequence[QuestionExample]) -> list[Text]:
+    return [(example.question, example.context) for example in examples]
+
+
+def _scores(predictor: QuestionAnswerer, examples: Sequence[QuestionExample]) -> dict[str, Score]:
+    answers = [answer["answer"] for answer in predictor.predict(_items(examples))]
+    return answer_scores(answers, [_references(example) for example in examples])
 
 
 def best_threshold(questions: Sequence[QuestionExample], spans: Sequence[SpanScores]) -> float:

@@ -19,8 +19,8 @@ from ...data.published_tokenizer import EncodedWindow, PublishedTokenizer
 from ...data.tagged import join_tokens
 from ...errors import DataError
 from ...families import Imported
+from ..class_scores import EntitySpan, entity_spans, marks_entities
 from ..predictor import OutputKind, plain
-from ..span_scores import EntitySpan, entity_spans, marks_entities
 from ..text_encoder import InspectedText, Text, checkpoint_labels
 from ..text_windows import STRIDE, WindowPredictor
 
@@ -82,16 +82,8 @@ class Tagger(WindowPredictor[list[TaggedSpan]]):
 
         An entity's probability is the mean of its words'.
         """
-        marks = marks_entities(self.settings.labels)
-        results = []
-        for tagged in self.tag_words(items):
-            spans = (
-                entity_spans(tagged.tags)
-                if marks
-                else [EntitySpan(tag, place, place + 1) for place, tag in enumerate(tagged.tags)]
-            )
-            results.append([_tagged_span(tagged, span) for span in spans])
-        return results
+        spans_of = entity_spans if marks_entities(self.settings.labels) else word_spans
+        return [[_tagged_span(tagged, span) for span in spans_of(tagged.tags)] for tagged in self.tag_words(items)]
 
     def tag_words(self, items: Sequence[Text | Sequence[str]]) -> list[WordTags]:
         """Return the words of each text with their tags and probabilities."""
@@ -133,6 +125,11 @@ class Tagger(WindowPredictor[list[TaggedSpan]]):
     def checkpoint_settings(cls, checkpoint: Imported, folder: Path, tokenizer: PublishedTokenizer) -> TaggerSettings:
         """Return the names of the tags."""
         return TaggerSettings(labels=checkpoint_labels(checkpoint))
+
+
+def word_spans(tags: Sequence[str]) -> list[EntitySpan]:
+    """Return every word as a span of its own, with its tag."""
+    return [EntitySpan(tag, place, place + 1) for place, tag in enumerate(tags)]
 
 
 def first_tokens(spans: Spans, window: EncodedWindow) -> list[int | None]:

@@ -21,13 +21,20 @@ from ...data.text_batch import TagBatch, TextBatch
 from ...errors import DataError
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
-from ..class_scores import ClassScore, accuracy, class_table, confusion_matrix, each_class, macro_f1
-from ..predictor import in_chunks
+from ..class_scores import (
+    ClassScore,
+    accuracy,
+    class_table,
+    confusion_matrix,
+    each_class,
+    entity_scores,
+    macro_f1,
+    marks_entities,
+)
 from ..run import DataReport, Files, TooLittleDataError
 from ..scoring import Score
-from ..span_scores import entity_scores, marks_entities
 from ..text_encoder_task import TextEncoderConfig, TextMetadata
-from ..text_windows import CHUNK, SAMPLES, WindowedTextConfig, WindowTask
+from ..text_windows import SAMPLES, WindowedTextConfig, WindowTask
 from .predictor import Tagger, TaggerSettings, first_tokens
 
 OUTSIDE = "O"
@@ -47,20 +54,12 @@ class TaggingConfig(TextEncoderConfig):
         return min(self.data.stride, self.limit // 2)
 
 
-@dataclass(frozen=True, kw_only=True)
-class TagMetadata(TextMetadata):
-    """The tags of a corpus. `characters`: its words are single characters."""
-
-    characters: bool = False
-
-
-class TaggingTask(WindowTask[TaggingConfig, TaggedSentence, TagMetadata]):
+class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
     """Token classification: which tag each word of a sentence has."""
 
     name: ClassVar[str] = Tagger.task
     predictor_class: ClassVar[type[Any]] = Tagger
     config_class: ClassVar[type[Any]] = TaggingConfig
-    metadata_class: ClassVar[type[Any]] = TagMetadata
     batch_class: ClassVar[type[TextBatch]] = TagBatch
     example_name: ClassVar[str] = "sentences"
 
@@ -70,10 +69,9 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence, TagMetadata]):
         return tagged_files(paths)
 
     def read(
-        self, config: TaggingConfig, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport | None
+        self, config: TaggingConfig, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport
     ) -> Iterator[TaggedSentence]:
         """Read sentences; count their tags in the report."""
-        report = TextReport() if report is None else report
         for sentence in read_tagged(paths, columns=columns, report=report):
             report.keep(sentence.text)
             report.labels.update(sentence.tags)
@@ -81,29 +79,26 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence, TagMetadata]):
                 report.extra["characters_as_words"] = True
             yield sentence
 
-    def texts_of(self, example: TaggedSentence) -> tuple[str, ...]:
-        return (example.text,)
-
     def drop(self, report: TextReport, reason: str, example: TaggedSentence) -> None:
         """Count a sentence as dropped, and its tags as well."""
         super().drop(report, reason, example)
         report.labels.subtract(example.tags)
 
-    def metadata(self, report: DataReport[TextReport]) -> TagMetadata:
+    def metadata(self, report: DataReport[TextReport]) -> TextMetadata:
         """Return every tag of the training data, O first."""
         labels = sorted(
             (tag for tag, count in report.train.labels.items() if count), key=lambda tag: (tag != OUTSIDE, tag)
         )
         if len(labels) < 2:
             raise TooLittleDataError(f"{len(labels)} tags are too few to learn from; at least two are needed", report)
-        return TagMetadata(labels=tuple(labels), characters=bool(report.train.extra.get("characters_as_words")))
+        return TextMetadata(labels=tuple(labels), characters=bool(report.train.extra.get("characters_as_words")))
 
     def encode(
         self,
         config: TaggingConfig,
         examples: Iterable[TaggedSentence],
         tokenizer: PublishedTokenizer,
-        metadata: TagMetadata,
+        metadata: TextMetadata,
         report: TextReport,
     ) -> Iterator[Encoded]:
         """Yield a row for each window: its ids, and for each of them the number of its tag, counted from 1.
@@ -132,8 +127,8 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence, TagMetadata]):
     def setup(self) -> None:
         """Monitor entity F1, or accuracy where the tags mark no entities."""
         super().setup()
-        self.monitor = Monitor("f1" if marks_entities(self.labels) else "accuracy", higher_is_better=True)
         self.true_tags = [sentence.tags for sentence in self.examples]
+        self.monitor = Monitor("f1" if marks_entities(self.labels) else "accuracy", higher_is_better=True)
 
     def loss(self, module: nn.Module, batch: TextBatch) -> Loss:
         """Return the cross-entropy of the tags over the tokens that have one."""
@@ -216,10 +211,9 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence, TagMetadata]):
         )
 
 
-def predict_tags(predictor: Tagger, sentences: Iterable[TaggedSentence]) -> list[list[str]]:
+def predict_tags(predictor: Tagger, sentences: Sequence[TaggedSentence]) -> list[list[str]]:
     """Return the predicted tag of every word."""
-    chunks = in_chunks((sentence.tokens for sentence in sentences), CHUNK)
-    return [tagged.tags for chunk in chunks for tagged in predictor.tag_words(chunk)]
+    return [tagged.tags for tagged in predictor.tag_words([sentence.tokens for sentence in sentences])]
 
 
 def _evaluation(
