@@ -22,7 +22,6 @@ from ..run import DataReport, Files, RunConfig, TooLittleDataError, TrainingData
 from .predictor import DEFAULT_MAX_NEW_TOKENS
 
 PRESET = "gpt2-tiny"
-SIZES = "sizes.json"
 
 
 @dataclass(frozen=True, kw_only=True)

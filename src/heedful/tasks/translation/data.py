@@ -106,8 +106,8 @@ def split_sentence_pairs(
     """
     spools: dict[Sequence[str], PairSpool] = {}
 
-    def read(paths: Sequence[str], report: PairReport | None) -> Iterator[Pair]:
-        if report is not None:
+    def read(paths: Sequence[str], report: PairReport) -> Iterator[Pair]:
+        if paths not in spools:
             pairs = read_pairs(paths, config.source, config.target, columns=files.columns, reading=report)
             cleaned = clean(pairs, config.data, config.source, config.target, report)
             spools[paths] = PairSpool(scratch / f"{len(spools)}.tsv", cleaned)

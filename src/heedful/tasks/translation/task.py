@@ -36,7 +36,7 @@ from ..scoring import (
     main_metric,
     sentence_score,
 )
-from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Drafts, Seq2SeqTask
+from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Seq2SeqTask
 from ..text_generator import SOURCE, TARGET, Answer
 from .data import PairData, Tokenizers, has_single_sentences, split_sentence_pairs, validation_texts
 from .inspection import attention_maps
@@ -191,12 +191,11 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
         tokenizers = self.data.tokenizer
         return Translator(self.model_config(), module, tokenizers.source, settings, tokenizers.target)
 
-    def draft(self, module: nn.Module) -> Drafts:
-        return Drafts(self.sources, self.references, self.predictor(module).predict(self.sources, beam=1))
-
-    def draft_scores(self, drafts: Drafts) -> dict[str, float]:
-        scores = corpus_scores(drafts.outputs, drafts.references, self.config.target)
-        exact = exact_share(drafts.outputs, [[reference] for reference in drafts.references])
+    def draft_scores(self, module: nn.Module) -> dict[str, float]:
+        outputs = self.predictor(module).predict(self.sources, beam=1)
+        self.samples = list(zip(self.sources, self.references, outputs, strict=True))
+        scores = corpus_scores(outputs, self.references, self.config.target)
+        exact = exact_share(outputs, [[reference] for reference in self.references])
         return {**{name: score.value for name, score in scores.items()}, "exact": exact}
 
     def final_evaluation(self, predictor: Translator) -> dict[str, Any]:
