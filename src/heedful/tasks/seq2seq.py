@@ -72,11 +72,6 @@ class Seq2SeqTask(Task[C, D, Batch], Generic[C, D]):
         """The tokens that a batch puts around the rows."""
         return SpecialTokens()
 
-    @property
-    @abstractmethod
-    def vocab_size(self) -> int:
-        """The size of the source vocabulary."""
-
     def setup(self) -> None:
         """Set up the loaders; a subclass sets the monitor."""
         training = self.config.training
@@ -86,7 +81,8 @@ class Seq2SeqTask(Task[C, D, Batch], Generic[C, D]):
 
     @property
     def summary(self) -> str:
-        return f"{len(self.data.train):,} pairs, {self.vocab_size:,} pieces, {self.batches.padding_share:.0%} padding"
+        n_pairs, vocab_size = len(self.data.train), self.data.tokenizer.vocab_size
+        return f"{n_pairs:,} pairs, {vocab_size:,} pieces, {self.batches.padding_share:.0%} padding"
 
     def loss(self, module: nn.Module, batch: Batch) -> Loss:
         """Return sums over the real target tokens of a batch."""

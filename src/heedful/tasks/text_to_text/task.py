@@ -120,10 +120,6 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
         assert tokens.start is not None
         return SpecialTokens(tokens.pad, tokens.start, tokens.end[0])
 
-    @property
-    def vocab_size(self) -> int:
-        return self.data.tokenizer.vocab_size
-
     def setup(self) -> None:
         """Monitor ROUGE-L of greedy answers, or the loss if targets are long."""
         super().setup()

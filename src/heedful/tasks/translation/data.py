@@ -62,6 +62,11 @@ class Tokenizers:
             self.target.save(folder / TARGET)
 
     @property
+    def vocab_size(self) -> int:
+        """The vocabulary size of the source."""
+        return self.source.vocab_size
+
+    @property
     def sizes(self) -> tuple[int, int]:
         """The vocabulary sizes of source and target."""
         return self.source.vocab_size, self.target.vocab_size

@@ -27,7 +27,6 @@ from ..run import DataReport, Files, RunConfig, TooLittleDataError
 from ..run import train as train_task
 from ..run.task import DATA, SCRATCH, TRAIN, VALID, settings_json
 from ..scoring import (
-    LengthScore,
     Score,
     by_length,
     calibration_error,
@@ -167,10 +166,6 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
     def model_config(self) -> FamilyConfig:
         return self.config.model_for(*self.data.tokenizer.sizes)
 
-    @property
-    def vocab_size(self) -> int:
-        return self.data.tokenizer.source.vocab_size
-
     def setup(self) -> None:
         """Monitor the main score of greedy translations."""
         super().setup()
@@ -251,7 +246,7 @@ class Evaluation:
 
     scores: dict[str, Score]
     exact: float
-    by_length: list[LengthScore]
+    by_length: list[tuple[str, int, float]]
     samples: list[ScoredSample]
     candidates: list[list[Answer]]
     calibration: dict[str, float]
@@ -261,11 +256,6 @@ class Evaluation:
         """The number of outputs that were cut off before their end token."""
         return sum(not best.finished for best, *_ in self.candidates)
 
-    @property
-    def best(self) -> list[ScoredSample]:
-        """The samples from the best to the worst."""
-        return sorted(self.samples, key=lambda sample: -sample.score)
-
     def to_dict(self) -> dict[str, Any]:
         """Return the content of metrics.json, without the samples."""
         return {
@@ -274,7 +264,7 @@ class Evaluation:
                 "exact": Score("exact %", self.exact).to_dict(),
                 **{name: score.to_dict() for name, score in self.scores.items()},
             },
-            "by_length": [[group.label, group.count, group.score] for group in self.by_length],
+            "by_length": [list(group) for group in self.by_length],
             "calibration": self.calibration,
             "unfinished": self.unfinished,
         }
