@@ -17,7 +17,7 @@ from ..data.loader import Loader, LoaderConfig
 from ..data.pairs import Pair
 from ..data.report import DataReport, PairReport
 from ..training.loss import Loss, loss_of
-from .run import Files, RunConfig, Task, TooLittleDataError, TrainingData
+from .run import Files, RunConfig, Task, TrainingData
 from .run.task import Split, split_examples
 
 FINAL_TEXTS = 2000  # of the validation data, answered with the full search when training is over
@@ -39,27 +39,14 @@ def split_pairs(
     digest: Callable[[P], bytes],
     holdout: int,
 ) -> tuple[Split[P], DataReport[R]]:
-    """Split pairs as `split_examples` does; TooLittleDataError where either side has none."""
+    """Split pairs as `split_examples` does."""
 
     def drop(report: R, reason: str, pair: P) -> None:
         report.drop_kept(reason, pair.place, *pair.texts)
 
-    split, report = split_examples(
-        files, read, report_class, digest=digest, drop=drop, wanted=holdout, every=HOLDOUT_EVERY
+    return split_examples(
+        files, read, report_class, digest=digest, drop=drop, wanted=holdout, name="pairs", every=HOLDOUT_EVERY
     )
-    if report.valid is None and not split.set_apart:
-        raise TooLittleDataError(
-            f"{report.train.kept} usable pairs are too few to set some apart for validation; "
-            "give more data, or validation pairs of your own (--valid)",
-            report,
-        )
-    for part, paths, use in ((report.train, files.train, "learn from"), (report.valid, files.valid, "validate on")):
-        if part is not None and not part.kept:
-            raise TooLittleDataError(
-                f"{', '.join(paths)}: there is no pair to {use}; all {part.total} are dropped or also in validation",
-                report,
-            )
-    return split, report
 
 
 class Seq2SeqTask(Task[C, D, Batch], Generic[C, D]):

@@ -212,6 +212,7 @@ def split_examples(
     digest: Callable[[E], bytes],
     drop: Callable[[R, str, E], None],
     wanted: int,
+    name: str,
     label: Callable[[E], str] = lambda _: "",
     every: int = EVERY,
 ) -> tuple[Split[E], DataReport[R]]:
@@ -224,6 +225,10 @@ def split_examples(
         digest: Identifies an example; equal digests are never on both sides.
         drop: Counts an example as dropped that was counted as kept, with the reason.
         wanted: The number of examples to hold out, at most one in `every`; of each `label` its share.
+        name: What examples are called, in the plural.
+
+    Raises:
+        TooLittleDataError: There is nothing left for training or for validation.
     """
     train = report_class()
     examples = read(files.train, train)
@@ -237,6 +242,16 @@ def split_examples(
         for example in examples:
             if digest(example) in set_apart:  # a score on these would measure memory
                 drop(train, "also in validation", example)
+    if report.valid is None and not set_apart:
+        raise TooLittleDataError(
+            f"{train.kept} {name} are too few to hold some out for validation; add data, or give validation files "
+            "(--valid)",
+            report,
+        )
+    for paths, part in ((files.train, train), (files.valid, report.valid)):
+        if part is not None and not part.kept:
+            reason = f"all {part.total} are dropped or also in validation"
+            raise TooLittleDataError(f"{', '.join(paths)}: no {name} are left to use; {reason}", report)
     return Split(files, lambda paths: read(paths, report_class()), digest, set_apart), report
 
 

@@ -286,6 +286,10 @@ def evaluate(
     outputs = [answer.text for answer in answers]
     right = [[reference] for reference in references] if accepted is None else accepted
     exact = [output in rights for output, rights in zip(outputs, right, strict=True)]
+    stated = {"probability": [math.exp(answer.logprob) for answer in answers]}
+    confidences = [answer.confidence for answer in answers if answer.confidence is not None]
+    if len(confidences) == len(answers):
+        stated["confidence"] = confidences
     return Evaluation(
         scores=corpus_scores(outputs, references, language, bootstrap=bootstrap),
         exact=exact_share(outputs, right),
@@ -295,16 +299,8 @@ def evaluate(
             for source, reference, output, hit in zip(sources, references, outputs, exact, strict=True)
         ],
         candidates=candidates,
-        calibration=_calibration(answers, exact),
+        calibration={name: calibration_error(shares, exact) for name, shares in stated.items()},
     )
-
-
-def _calibration(answers: Sequence[Answer], exact: Sequence[bool]) -> dict[str, float]:
-    stated = {"probability": [math.exp(answer.logprob) for answer in answers]}
-    confidences = [answer.confidence for answer in answers if answer.confidence is not None]
-    if len(confidences) == len(answers):
-        stated["confidence"] = confidences
-    return {name: calibration_error(shares, exact) for name, shares in stated.items()}
 
 
 def learn_confidence(
