@@ -113,7 +113,7 @@ def _scores(evaluation: Any) -> dict[str, Any]:
     return {
         "exact": evaluation.exact,
         **{name: score.value for name, score in evaluation.scores.items()},
-        "by_length": [[group.label, group.count, group.score] for group in evaluation.by_length],
+        "by_length": [list(group) for group in evaluation.by_length],
     }
 
 

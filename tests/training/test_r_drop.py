@@ -23,7 +23,7 @@ from heedful.tasks.images.data import ImagesConfig
 from heedful.tasks.language_model.data import LanguageModelConfig
 from heedful.tasks.masked.task import MaskedConfig
 from heedful.tasks.run import RunConfig
-from heedful.tasks.text_to_text.config import TextToTextConfig
+from heedful.tasks.text_to_text.data import TextToTextConfig
 from heedful.tasks.text_to_text.task import TextToTextTask
 from heedful.tasks.translation.task import TranslationConfig, TranslationTask
 from heedful.training import Loss, TrainingConfig, cross_entropy

@@ -21,7 +21,7 @@ for made in (Muon([{"params": [matrix]}], torch.zeros(())), FusedAdamW([matrix],
 CONFIGS = """
 from heedful.tasks.language_model.data import LanguageModelConfig
 from heedful.tasks.masked.task import MaskedConfig
-from heedful.tasks.text_to_text.config import TextToTextConfig
+from heedful.tasks.text_to_text.data import TextToTextConfig
 from heedful.tasks.translation.task import TranslationConfig
 for config in (LanguageModelConfig, MaskedConfig, TextToTextConfig, TranslationConfig):
     config.from_dict({"source": "en", "target": "ko"} if config is TranslationConfig else {})

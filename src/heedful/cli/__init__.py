@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 import warnings
-from typing import Any
 
 from ..errors import ConfigError, HeedfulError
 from .console import complain, warn
@@ -41,15 +40,11 @@ def _configure_process() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    warnings.showwarning = _show_warning
+    warnings.showwarning = lambda message, *_, **__: warn(f"warning: {message}")
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     # torch's threads wait for each other thousands of times a second, spinning. With one other busy process, this makes
     # training many times slower; with a short spin before sleeping, twice. Read when torch creates its threads.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
-
-
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    warn(f"warning: {message}")
 
 
 def _message(error: Exception) -> str:

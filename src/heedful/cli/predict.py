@@ -105,7 +105,7 @@ def predict(
         name, lines = _input(text)
         interactive = group.broadcast_object(text == "-" and sys.stdin.isatty())
         output = output_format(predictor, form, overrides)
-        if form != "plain" and predictor.generates_text and predictor.lacks_confidence:
+        if form != "plain" and predictor.output_kind == "translation" and predictor.settings.confidence is None:
             warn("warning: this model gives no confidence; a large validation set is needed in training")
         if interactive:
             warn("Type a text and press Enter; Ctrl-D ends.")

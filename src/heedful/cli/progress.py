@@ -10,7 +10,7 @@ from rich.table import Column, Table
 
 from ..lens.terminal import sparkline
 from ..tasks.run import AnyTask
-from ..training.metrics import Event, Finished, Observer, Outcome, Saved, Trained, Validated
+from ..training.metrics import Event, Finished, Observer, Trained, Validated
 from .console import console, plain, say, seconds
 
 
@@ -41,56 +41,49 @@ class LineView:
         self.task = task
 
     def __call__(self, event: Event) -> None:
-        match event:
-            case Trained():
-                say(
-                    f"step {event.step:,}/{event.total_steps:,}  loss {event.loss:.3f}  "
-                    f"{event.tokens_per_second:,.0f} tokens/s  {seconds(event.seconds_left)} left"
-                )
-            case Validated():
-                say(f"step {event.step:,}  validation: {_scores(event)}{'  (best so far)' if event.is_best else ''}")
-                for source, _, output in self.task.samples[:1]:
-                    console.print(plain(f"  {source} → {output}"), no_wrap=True, overflow="ellipsis")
-            case Finished(outcome):
-                _say_finished(outcome)
-            case Saved():
-                pass
+        if isinstance(event, Trained):
+            say(
+                f"step {event.step:,}/{event.total_steps:,}  loss {event.loss:.3f}  "
+                f"{event.tokens_per_second:,.0f} tokens/s  {seconds(event.seconds_left)} left"
+            )
+        elif isinstance(event, Validated):
+            say(f"step {event.step:,}  validation: {_scores(event)}{'  (best so far)' if event.is_best else ''}")
+            for source, _, output in self.task.samples[:1]:
+                console.print(plain(f"  {source} → {output}"), no_wrap=True, overflow="ellipsis")
+        elif isinstance(event, Finished):
+            say(f"Trained for {seconds(event.outcome.seconds)}: {event.outcome.why}. Scoring the validation data …")
 
 
-class LiveView:
+class LiveView(LineView):
     """Shows loss, speed, remaining time, validation scores and sample outputs, updated in place."""
 
     def __init__(self, task: AnyTask) -> None:
-        self.task = task
-        self.losses: list[float] = []
-        self.trained: Trained | None = None
+        super().__init__(task)
+        self.trained: list[Trained] = []
         self.validated: list[Validated] = []
         self.live = Live(console=console, auto_refresh=False)
         self.live.start()
 
     def __call__(self, event: Event) -> None:
-        match event:
-            case Trained():
-                self.trained = event
-                self.losses.append(event.loss)
-            case Validated():
-                self.validated.append(event)
-            case Finished(outcome):
-                self.live.stop()
-                _say_finished(outcome)
-                return
-            case Saved():
-                return
+        if isinstance(event, Finished):
+            self.live.stop()
+            super().__call__(event)
+            return
+        if isinstance(event, Trained):
+            self.trained.append(event)
+        elif isinstance(event, Validated):
+            self.validated.append(event)
         self.live.update(self._view(), refresh=True)
 
     def _view(self) -> Group:
         names = Column(no_wrap=True, min_width=len("validation"))
         rows = Table.grid(names, Column(no_wrap=True, overflow="ellipsis"), padding=(0, 2))
-        if (last := self.trained) is not None:
+        if self.trained:
+            last = self.trained[-1]
             rows.add_row("step", ProgressBar(total=last.total_steps, completed=last.step, width=30))
             speed = f"{last.tokens_per_second:,.0f} tokens/s"
             rows.add_row("", f"{last.step:,}/{last.total_steps:,}  {speed}  {seconds(last.seconds_left)} left")
-            rows.add_row("loss", f"{last.loss:.3f}  {sparkline(self.losses)}")
+            rows.add_row("loss", f"{last.loss:.3f}  {sparkline([event.loss for event in self.trained])}")
         if self.validated:
             history = sparkline([event.scores[self.task.monitor.name] for event in self.validated])
             rows.add_row("validation", f"{_scores(self.validated[-1])}  {history}")
@@ -98,10 +91,6 @@ class LiveView:
                 rows.add_row("", plain(source, "dim"))
                 rows.add_row("", plain(output, "green" if output == reference else "yellow"))
         return Group(rows)
-
-
-def _say_finished(outcome: Outcome) -> None:
-    say(f"Trained for {seconds(outcome.seconds)}: {outcome.why}. Scoring the validation data …")
 
 
 def _scores(event: Validated) -> str:

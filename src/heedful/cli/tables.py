@@ -9,7 +9,7 @@ from rich.table import Column, Table
 
 from ..lens.report import ScoredSample
 from ..tasks.run import DataReport
-from ..tasks.scoring import LengthScore, Score, main_metric
+from ..tasks.scoring import Score, main_metric
 from ..tasks.translation.inspection import AlignmentScore
 from ..tasks.translation.task import Evaluation
 from .console import console, plain, say, warn
@@ -103,13 +103,6 @@ def _format(score: Score) -> str:
     return value + ("" if score.interval is None else f" ± {score.interval:.1f}")
 
 
-def _show_by_length(groups: Sequence[LengthScore], metric: str) -> None:
-    table = _table("By length of the source", "words", "pairs", metric, right=range(3))
-    for group in groups:
-        table.add_row(group.label, f"{group.count:,}", f"{group.score:.2f}")
-    console.print(table)
-
-
 def show_samples(title: str, samples: Sequence[ScoredSample]) -> None:
     """Print sources with outputs and, where they differ, the expected texts."""
     table = _table(title, "source", "output", "expected")
@@ -120,10 +113,14 @@ def show_samples(title: str, samples: Sequence[ScoredSample]) -> None:
     console.print(table)
 
 
-def show_evaluation(result: Evaluation, count: int, language: str) -> None:
+def show_evaluation(result: Evaluation, n_samples: int, language: str) -> None:
     """Print the evaluation of a translator: scores, scores by length, calibration, best and worst samples."""
     show_scores(f"{len(result.samples):,} pairs", {"all": [*result.scores.values(), Score("exact %", result.exact)]})
-    _show_by_length(result.by_length, result.scores[main_metric(language)].metric)
+    metric = result.scores[main_metric(language)].metric
+    table = _table("By length of the source", "words", "pairs", metric, right=range(3))
+    for label, count, score in result.by_length:
+        table.add_row(label, f"{count:,}", f"{score:.2f}")
+    console.print(table)
     errors = result.calibration
     confidence = f"{errors['confidence']:.1f} %" if "confidence" in errors else "none (the model is not calibrated)"
     say(
@@ -132,8 +129,9 @@ def show_evaluation(result: Evaluation, count: int, language: str) -> None:
     )
     if result.unfinished:
         warn(f"warning: {result.unfinished:,} outputs reached their length limit")
-    best = result.best[:count]
-    worst = result.best[len(best) :][-count:][::-1] if count else []
+    ranked = sorted(result.samples, key=lambda sample: -sample.score)
+    best = ranked[:n_samples]
+    worst = ranked[len(best) :][-n_samples:][::-1] if n_samples else []
     for title, samples in (("Best", best), ("Worst", worst)):
         if samples:
             show_samples(title, samples)

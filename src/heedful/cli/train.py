@@ -164,8 +164,7 @@ def _register(task: str, entry: TrainCommand) -> None:
 
         common = CommonOptions(**{each.name: values.pop(each.name) for each in common_options})
         overrides = partial(RESOLVE.get(task, dict), entry.settings(values))
-        files = {"data": data, "valid": valid}
-        launch(task, out, common, overrides, **files, required=entry.required, default_model=entry.default_model)
+        launch(task, entry, out, common, overrides, data=data, valid=valid)
 
     with_signature(command, [*before, *entry.parameters(), *common_options], "\n\n".join(entry.help))
     app.command(task, cls=MultipleFiles, epilog=f"Example: {entry.example}")(command)

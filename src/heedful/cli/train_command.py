@@ -22,33 +22,31 @@ from .console import say
 from .distributed import joined_processes
 from .progress import watching
 from .tables import show_data_report, show_scores
-from .train import RESET, CommonOptions
+from .train import RESET, CommonOptions, TrainCommand
 
 FROM_OPTIONS = ("engine", "device", "precision", "seed")  # settings of `training` that are options too
 
 
 def launch(
     task_name: str,
+    command: TrainCommand,
     out: Path,
     common: CommonOptions,
     overrides: Callable[[], Mapping[str, Any]],
     *,
     data: Sequence[str] | None,
-    valid: Sequence[str] | None = None,
-    required: Sequence[tuple[str, str]] = (),
-    default_model: str | None = None,
+    valid: Sequence[str] | None,
 ) -> None:
     """Train a model. --set overrides options, which override --config, which overrides the settings of a resumed run.
 
     Args:
         task_name: The task.
+        command: The command of the task.
         out: The folder of the run.
         common: The options that all tasks have.
         overrides: Returns the settings from the task's own options.
         data: The training files; None for those of --config or of the resumed run.
         valid: The validation files, in the same way.
-        required: Options that must be given, each with its setting.
-        default_model: The preset that options for "model.…" change if nothing else chose a model.
     """
     task: AnyTask = TRAINED[task_name]()
     with joined_processes() as world:
@@ -56,7 +54,7 @@ def launch(
         options = dict(overrides())
         columns = options.pop("files.columns", None)
         options |= {f"training.{name}": getattr(common, name) for name in FROM_OPTIONS}
-        _apply(values, options, default_model)
+        _apply(values, options, command.default_model)
         for assignment in common.setting or ():
             assign(values, assignment)
         files = Files(
@@ -64,9 +62,9 @@ def launch(
             tuple(valid) if valid else files.valid,
             tuple(columns) if columns else files.columns,
         )
-        for option, value in (("--data", files.train), *((option, values.get(name)) for option, name in required)):
-            if not value:
-                raise ConfigError(f"{option} is missing; see heedful train {task.name} --help")
+        required = {"--data": files.train, **{option: values.get(name) for option, name in command.required}}
+        if missing := [option for option, value in required.items() if not value]:
+            raise ConfigError(f"{missing[0]} is missing; see heedful train {task.name} --help")
         settings = task.config_class.from_dict(values)
         if common.processes not in (None, world.size):
             if world.size > 1:

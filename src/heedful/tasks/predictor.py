@@ -68,11 +68,6 @@ class Predictor(ABC, Generic[Input, Output]):
         """Whether every item must be a pair of texts."""
         return False
 
-    @property
-    def lacks_confidence(self) -> bool:
-        """Whether this kind of model can estimate how likely an answer is right, and this one has not learned it."""
-        return False
-
     @abstractmethod
     def predict(self, items: Sequence[Input], /) -> list[Output]:
         """Return one plain value for each item, in order."""

@@ -52,15 +52,6 @@ class Score:
         return f"{self.metric} {self.value:.2f}{around}"
 
 
-@dataclass(frozen=True)
-class LengthScore:
-    """The score of the sentences whose source has a number of words within a range."""
-
-    label: str
-    count: int
-    score: float
-
-
 def corpus_scores(
     outputs: Sequence[str], references: Sequence[str], language: str, *, bootstrap: int = 0
 ) -> dict[str, Score]:
@@ -132,8 +123,11 @@ def calibration_error(probabilities: Sequence[float], right: Sequence[bool], bin
 
 def by_length(
     sources: Sequence[str], outputs: Sequence[str], references: Sequence[str], language: str
-) -> list[LengthScore]:
-    """Return the main score of sentences grouped by the number of words of their source, without empty groups."""
+) -> list[tuple[str, int, float]]:
+    """Return the groups of sentences by the number of words of their source: that range, their number, their score.
+
+    The score is the main one of the language.
+    """
     groups: dict[int, list[int]] = {}
     for index, source in enumerate(sources):
         groups.setdefault(bisect_left(LENGTH_EDGES, len(source.split())), []).append(index)
@@ -142,7 +136,7 @@ def by_length(
     for group, members in sorted(groups.items()):
         label = f"{lower[group]}-{LENGTH_EDGES[group]}" if group < len(LENGTH_EDGES) else f"{lower[group]}+"
         values = corpus_scores([outputs[i] for i in members], [references[i] for i in members], language)
-        scores.append(LengthScore(label, len(members), values[metric].value))
+        scores.append((label, len(members), values[metric].value))
     return scores
 
 

@@ -5,11 +5,10 @@ Shapes: B rows, T target tokens, V vocabulary.
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
-import torch
 from torch import Tensor, nn
 
 from ..core import padding
@@ -17,8 +16,8 @@ from ..data.batch import Batch, SpecialTokens
 from ..data.loader import Loader, LoaderConfig
 from ..data.pairs import Pair
 from ..data.report import DataReport, PairReport
-from ..training.loss import Loss, cross_entropy, loss_of
-from .run import Files, RunConfig, Task, TooLittleDataError, TrainingData
+from ..training.loss import Loss, loss_of
+from .run import Files, RunConfig, Task, TrainingData
 from .run.task import Split, split_examples
 
 FINAL_TEXTS = 2000  # of the validation data, answered with the full search when training is over
@@ -34,44 +33,20 @@ D = TypeVar("D", bound=TrainingData[Any, Any, Any])
 
 def split_pairs(
     files: Files,
-    read: Callable[[Sequence[str], R | None], Iterator[P]],
+    read: Callable[[Sequence[str], R], Iterator[P]],
     report_class: Callable[[], R],
     *,
     digest: Callable[[P], bytes],
     holdout: int,
 ) -> tuple[Split[P], DataReport[R]]:
-    """Split pairs as `split_examples` does; TooLittleDataError where either side has none."""
+    """Split pairs as `split_examples` does."""
 
     def drop(report: R, reason: str, pair: P) -> None:
         report.drop_kept(reason, pair.place, *pair.texts)
 
-    split, report = split_examples(
-        files, read, report_class, digest=digest, drop=drop, wanted=holdout, every=HOLDOUT_EVERY
+    return split_examples(
+        files, read, report_class, digest=digest, drop=drop, wanted=holdout, name="pairs", every=HOLDOUT_EVERY
     )
-    if report.valid is None:
-        report.held_out = 0  # counted when they are encoded
-        if not split.set_apart:
-            raise TooLittleDataError(
-                f"{report.train.kept} usable pairs are too few to set some apart for validation; "
-                "give more data, or validation pairs of your own (--valid)",
-                report,
-            )
-        return split, report
-    for part, paths, use in ((report.train, files.train, "learn from"), (report.valid, files.valid, "validate on")):
-        if not part.kept:
-            raise TooLittleDataError(
-                f"{', '.join(paths)}: there is no pair to {use}; all {part.total} are dropped or also in validation",
-                report,
-            )
-    return split, report
-
-
-class Drafts(NamedTuple):
-    """Sources, references and greedy outputs of some validation texts."""
-
-    sources: Sequence[str]
-    references: Sequence[str]
-    outputs: Sequence[str]
 
 
 class Seq2SeqTask(Task[C, D, Batch], Generic[C, D]):
@@ -84,11 +59,6 @@ class Seq2SeqTask(Task[C, D, Batch], Generic[C, D]):
         """The tokens that a batch puts around the rows."""
         return SpecialTokens()
 
-    @property
-    @abstractmethod
-    def vocab_size(self) -> int:
-        """The size of the source vocabulary."""
-
     def setup(self) -> None:
         """Set up the loaders; a subclass sets the monitor."""
         training = self.config.training
@@ -98,7 +68,8 @@ class Seq2SeqTask(Task[C, D, Batch], Generic[C, D]):
 
     @property
     def summary(self) -> str:
-        return f"{len(self.data.train):,} pairs, {self.vocab_size:,} pieces, {self.batches.padding_share:.0%} padding"
+        n_pairs, vocab_size = len(self.data.train), self.data.tokenizer.vocab_size
+        return f"{n_pairs:,} pairs, {vocab_size:,} pieces, {self.batches.padding_share:.0%} padding"
 
     def loss(self, module: nn.Module, batch: Batch) -> Loss:
         """Return sums over the real target tokens of a batch."""
@@ -106,22 +77,18 @@ class Seq2SeqTask(Task[C, D, Batch], Generic[C, D]):
         return loss_of(forward, batch, batch.target_out, batch.target_mask, training, training=module.training)
 
     def validate(self, module: nn.Module) -> dict[str, float]:
-        """Return the unsmoothed loss per token of all pairs, and the scores of greedy drafts."""
-        loss = mean_loss(module, self.validation.in_order())
-        scores = {"loss": loss, "perplexity": math.exp(min(loss, MAX_LOSS))}
-        drafts = self.draft(module)
-        if drafts is None:
-            return scores
-        self.samples = list(zip(*drafts, strict=True))
-        return scores | self.draft_scores(drafts)
+        """Return the unsmoothed loss per token of all pairs, end tokens included, and the scores of greedy drafts."""
+        device = next(module.parameters()).device
+        losses = [self.loss(module, batch.to(device)) for batch in self.validation.in_order()]
+        loss = float(sum(each.plain for each in losses) / sum(each.n for each in losses))
+        return {"loss": loss, "perplexity": math.exp(min(loss, MAX_LOSS)), **self.draft_scores(module)}
 
     @abstractmethod
-    def draft(self, module: nn.Module) -> Drafts | None:
-        """Answer some validation texts greedily; None where that would say less than the loss."""
+    def draft_scores(self, module: nn.Module) -> dict[str, float]:
+        """Set `samples` to greedy answers to some validation texts, and return their scores in percent.
 
-    @abstractmethod
-    def draft_scores(self, drafts: Drafts) -> dict[str, float]:
-        """Return the scores of drafts, in percent."""
+        There are none where they would say less than the loss.
+        """
 
 
 def spread_evenly(length: int, limit: int | None) -> list[int]:
@@ -139,15 +106,3 @@ def logits_of(module: nn.Module, batch: Batch) -> Tensor:
         padding(batch.target_mask, lengths=batch.target_lengths, at_the_end=True),
     )
     return logits
-
-
-@torch.inference_mode()
-def mean_loss(module: nn.Module, batches: Iterable[Batch]) -> float:
-    """Return nats per token without smoothing, the end tokens included."""
-    device = next(module.parameters()).device
-    plain = count = torch.zeros((), device=device)
-    for batch in batches:
-        batch = batch.to(device)
-        sums = cross_entropy(logits_of(module, batch), batch.target_out, batch.target_mask)
-        plain, count = plain + sums.plain, count + sums.n
-    return float(plain / count)

@@ -33,7 +33,7 @@ from ..families.weights import put_weights, weights_of
 from ..training.config import TrainingConfig
 from ..training.objective import B
 from .bundle import Bundle, is_bundle, sized_tokenizer
-from .run import Files, RunConfig, Task, TooLittleDataError, TrainingData
+from .run import Files, RunConfig, Task, TrainingData
 from .run.task import DATA, START, TRAIN, VALID, Split, settings_json, split_examples, write_start_weights
 
 HEAD = "head."  # prefix of the names of a head's weights
@@ -224,7 +224,7 @@ class TextEncoderTask(Task[C, TextData, B], Generic[C, E, B]):
 
     def split(self, config: C, files: Files) -> tuple[Split[E], DataReport[TextReport]]:
         """Read everything once, and hold out examples for validation if there are no files for it."""
-        split, report = split_examples(
+        return split_examples(
             files,
             lambda paths, report: self.read(config, files.columns, paths, report or TextReport()),
             TextReport,
@@ -232,17 +232,8 @@ class TextEncoderTask(Task[C, TextData, B], Generic[C, E, B]):
             drop=self.drop,
             wanted=config.data.holdout,
             label=lambda example: self.label_of(example) or "" if self.stratified else "",
+            name=self.example_name,
         )
-        if report.valid is None and not split.set_apart:
-            raise TooLittleDataError(
-                f"{report.train.kept} {self.example_name} are too few to hold some out for validation; "
-                "add data, or give validation files (--valid)",
-                report,
-            )
-        for paths, part in ((files.train, report.train), (files.valid, report.valid)):
-            if part is not None and not part.kept:
-                raise TooLittleDataError(f"{', '.join(paths)}: no {self.example_name} are left to use", report)
-        return split, report
 
     @abstractmethod
     def encode(

@@ -18,7 +18,8 @@ from heedful.errors import DataError
 from heedful.families import GenerationDefaults, config_of
 from heedful.tasks.language_model import CausalLanguageModel, LanguageModelSettings, TextScore
 from heedful.tasks.language_model.predictor import negative_log_likelihood
-from heedful.tasks.language_model.task import evaluate_files
+from heedful.tasks.language_model.task import LanguageModelTask
+from heedful.tasks.run import Files
 
 CONFIG = config_of({"preset": "gpt2-tiny", "d_model": 32, "n_layers": 2, "d_ff": 64, "max_length": 16})
 
@@ -102,17 +103,20 @@ def test_files_are_scored_document_by_document(tmp_path: Path) -> None:
     texts = ["abc\nd" * 9, "eea", "b" * 40]
     (tmp_path / "a.txt").write_text(texts[0], encoding="utf-8")
     (tmp_path / "b.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts[1:]), "utf-8")
-    for stride in (None, 16):
-        total = evaluate_files(made, [tmp_path], stride=stride)
-        each = made.score(texts, stride=stride)
-        assert total == sum(each, TextScore())
-        assert (total.tokens, total.characters, total.bytes) == (88, 88, 88)
+    task = LanguageModelTask()
+    scored = task.evaluate(made, Files((str(tmp_path),)))
+    total = sum(made.score(texts), TextScore())
+    assert scored["n"] == total.tokens == 88
+    assert (total.characters, total.bytes) == (88, 88)
+    assert {name: score["value"] for name, score in scored["scores"].items()} == {
+        name: score.value for name, score in total.scores().items()
+    }
     (tmp_path / "c.jsonl").write_text('{"text": "a"}\n{"text": "nope"}\n', encoding="utf-8")
     with pytest.raises(DataError, match=r"c\.jsonl:2: the character 'n'"):
-        evaluate_files(made, [tmp_path])
+        task.evaluate(made, Files((str(tmp_path),)))
     (tmp_path / "d.txt").write_text("", encoding="utf-8")
     with pytest.raises(DataError, match=r"d\.txt: there is no text"):
-        evaluate_files(made, [tmp_path / "d.txt"])
+        task.evaluate(made, Files((str(tmp_path / "d.txt"),)))
 
 
 def test_what_cannot_be_scored_is_named() -> None:

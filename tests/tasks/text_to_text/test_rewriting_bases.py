@@ -15,7 +15,7 @@ from heedful.config import read_mapping
 from heedful.errors import ConfigError, DataError
 from heedful.tasks.model_import import import_model
 from heedful.tasks.run import Files, train
-from heedful.tasks.text_to_text.config import read_base
+from heedful.tasks.text_to_text.data import read_base
 from heedful.tasks.text_to_text.task import TextToTextTask
 from heedful.training.errors import ResumeWarning
 from published_folders import bart, bert, gpt2, marian, publish, t5, theirs

@@ -105,8 +105,8 @@ def test_what_is_validated_on_is_not_learned(tmp_path: Path) -> None:
     assert [one.text for one in parts.train()] == ["p b"]
     assert list(parts.valid()) == [TextToTextExample("a", "other", str(valid), 2, "p ")]
     assert (readings.train.kept, readings.train.dropped["also in validation"].count) == (1, 1)
-    with pytest.raises(TooLittleDataError, match="no pair to learn from"):
+    with pytest.raises(TooLittleDataError, match="no pairs are left to use"):
         split_text_pairs(Files((str(train),), (str(train),)), "", 1000)
     one = write(tmp_path / "c.tsv", "source\ttarget\na\tx\n")
-    with pytest.raises(TooLittleDataError, match="1 usable pairs are too few"):
+    with pytest.raises(TooLittleDataError, match="1 pairs are too few"):
         split_text_pairs(Files((str(one),)), "", 1000)

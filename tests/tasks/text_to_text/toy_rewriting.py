@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from heedful.tasks.text_to_text.config import TextToTextConfig
+from heedful.tasks.text_to_text.data import TextToTextConfig
 
 WORDS = ["ant", "bee", "cat", "dog", "elk", "물", "책", "집"]
 SIZE: dict[str, Any] = {"preset": "t5-tiny", "d_model": 64, "n_heads": 4, "d_head": 16, "d_ff": 128, "dropout": 0.0}

@@ -54,7 +54,7 @@ def test_validation_never_holds_a_training_pair(tmp_path: Path) -> None:
     reading = readings.train
     assert reading.dropped["also in validation"].count > 10  # rows of two symbols come again and again
     assert reading.total == reading.kept + sum(tally.count for tally in reading.dropped.values())
-    with pytest.raises(DataError, match="no pair to learn from; all 200 are dropped or also in validation"):
+    with pytest.raises(DataError, match="no pairs are left to use; all 200 are dropped or also in validation"):
         TranslationTask().prepare(small_config(), Files(files.valid, files.valid), tmp_path / "data")
 
 

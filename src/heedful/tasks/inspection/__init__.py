@@ -3,7 +3,6 @@
 `inspect` calls `Predictor.inspect`; this package holds what several tasks share.
 """
 
-from .document import Inspection, inspect
-from .picture import draw
+from .document import Inspection, draw, inspect
 
 __all__ = ["Inspection", "draw", "inspect"]

@@ -1,15 +1,18 @@
-"""`inspect`: a document of plain values about how any model answers one input.
+"""`inspect`: a document of plain values about how any model answers one input; `draw`: a picture of its attention.
 
 The predictor's `inspect` adds what depends on the task, with an `Inspection` that holds the document's arrays.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
+import torch
 from torch import nn
 
 from ...errors import ConfigError, DataError, unknown
+from ...lens import pictures
 from ...lens.document import (
     DIGITS,
     ROOM,
@@ -20,15 +23,26 @@ from ...lens.document import (
     kind_of_weights,
     layers,
     positions_of,
+    unpacked,
 )
 from ...lens.parts import n_parameters
 from ...lens.recorder import Recording
-from ...lens.tokens import TokenDict
+from ...lens.tokens import END_MARK, START_MARK, TokenDict
 from ...lens.trace import Trace
 from ..predictor import Predictor
 
 FORMAT = 1
 EMPTY = "the text is empty, so there is nothing to look at"
+TITLES = {
+    "en": {
+        "cross": "Cross-attention",
+        "self": "Self-attention",
+        "layer": "layer {}",
+        "head": "head {}",
+        None: "mean of heads",
+    },
+    "ko": {"cross": "교차 어텐션", "self": "셀프 어텐션", "layer": "{}층", "head": "헤드 {}", None: "헤드 평균"},
+}
 ABSENT = dict.fromkeys(("answer", "generation", "alignment", "classes", "image", "series"))
 
 
@@ -125,3 +139,40 @@ def check_options(options: Mapping[str, Any], predictor: Any, *allowed: str) -> 
                 f"a model for {predictor.task} is inspected without {option!r}; "
                 + (unknown("option", option, allowed) if allowed else "leave it out")
             )
+
+
+def draw(document: Mapping[str, Any], path: str | Path, *, layer: int | None = None, head: int | None = None) -> Path:
+    """Draw cross-attention where there is any, otherwise self-attention, as PNG or SVG by the suffix of the path.
+
+    Args:
+        document: What `inspect` returns.
+        path: The file to write.
+        layer: The layer to draw; the last one by default.
+        head: The head to draw; the mean of all heads by default.
+    """
+    pictures.suffix_of(Path(path))  # before anything is drawn
+    kind = "cross" if any(each["kind"] == "cross" for each in document["attentions"]) else "self"
+    maps = {each["layer"]: each for each in document["attentions"] if each["kind"] == kind}
+    layer = max(maps) if layer is None else layer
+    if layer not in maps:
+        raise DataError(f"there is no layer {layer} to draw; there are {', '.join(map(str, sorted(maps)))}")
+    chosen = maps[layer]
+    heads = [torch.from_numpy(unpacked(document["arrays"][each["weights"]]).copy()) for each in chosen["heads"]]
+    if head is not None and not 0 <= head < len(heads):
+        raise DataError(f"layer {layer} has heads 0 to {len(heads) - 1}, not {head}")
+    queries, keys = ([token["text"] for token in document["sequences"][chosen[side]]] for side in ("queries", "keys"))
+    queries = document["written"] if kind == "cross" else queries
+    titles = TITLES[document["language"]]
+    parts = (titles[kind], titles["layer"].format(layer), titles[None] if head is None else titles["head"].format(head))
+    figure = pictures.attention_map(
+        torch.stack(heads).mean(dim=0) if head is None else heads[head],
+        *(list(map(_label, names)) for names in (queries, keys)),
+        title=", ".join(parts),
+        language=document["language"],
+    )
+    return pictures.save(figure, path)
+
+
+def _label(text: str) -> str:
+    """Replace the marks of the page, which few fonts have."""
+    return {START_MARK: "<s>", END_MARK: "</s>"}.get(text, text)

@@ -10,9 +10,8 @@ from __future__ import annotations
 import unicodedata
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -45,23 +44,15 @@ FATES = {
 
 SearchTrace = Sequence[SearchStep]  # as the engine fills it, step by step
 Spell = Callable[[Sequence[int]], str]  # the text of the last of some tokens
+Words = tuple[list[str], list[int | None]]  # and for each token the index of its word; None for tokens of no word
 
 
-@dataclass(frozen=True)
-class InspectedAnswer:
-    """An answer's text and its tokens, with the end token if there is one; no search where it was given."""
+class InspectedAnswer(NamedTuple):
+    """An answer's text, its tokens with the end token if there is one, and the tree of its search if it had a beam."""
 
     text: str
     tokens: list[int]
-    best: Hypothesis | None = None
-    search_trace: SearchTrace = ()
-    config: GenerationConfig | None = None
-
-    def beam_tree(self, spell: Spell) -> dict[str, Any] | None:
-        """Return the tree of the search; None where there was no beam."""
-        if self.best is None or self.config is None or self.config.beam == 1:
-            return None
-        return beam_tree(self.search_trace, self.tokens, self.best, self.config, spell)
+    beam: dict[str, Any] | None = None
 
 
 def inspect_generator(
@@ -72,29 +63,27 @@ def inspect_generator(
     if continues and target is not None:
         check_options(options, generator)
     source = _only_part(generator, item)
+    prompt = source if continues else []
+    start, ends = generator.tokens.start or 0, generator.tokens.end
+    spell = partial(token_text, generator.target_tokenizer, ends=ends)
     if target is not None:
         answer = _forced_answer(generator, source, options)
     else:
-        answer = (_continue if continues else _search)(generator, source, options)
-    start, ends = generator.tokens.start or 0, generator.tokens.end
+        search = _continue if continues else _search
+        answer = search(generator, source, options, lambda written: spell([*prompt, *written]))
     ids = [*(source if continues else [start]), *answer.tokens]
     rows = [ids[:-1]] if continues else [source, ids[:-1]]
     device = next(generator.module.parameters()).device
     with torch.inference_mode(), trace(module := hookable_copy(generator.module)) as seen:
         logits = module(*(torch.tensor([row], device=device) for row in rows))[0]
     tokens = tokens_of(generator.target_tokenizer, ids, start=start, ends=ends)
-    spell = partial(token_text, generator.target_tokenizer, ends=ends)
-    prompt = source if continues else []
     document = {
         "kind": "writing" if continues else "translation",
         "question": item,
         "answer": answer.text,
         "sequences": {"target": tokens[:-1]},
         "written": [token["text"] for token in tokens[1:]],
-        "generation": {
-            "steps": _steps(logits, ids, spell),
-            "beam": answer.beam_tree(lambda written: spell([*prompt, *written])),
-        },
+        "generation": {"steps": _steps(logits, ids, spell), "beam": answer.beam},
     }
     if continues:
         document["prompt"] = len(prompt)
@@ -102,10 +91,7 @@ def inspect_generator(
         tokenizer = generator.tokenizer
         sources = tokens_of(tokenizer, source, ends=ends if tokenizer is generator.target_tokenizer else ())
         by_head = predicting_rows(seen.recording, 0, len(ids) - 1, len(source))
-        sides = (
-            WordSequence.of(tokenizer, source, sources),
-            WordSequence.of(generator.target_tokenizer, ids[1:], tokens[1:]),
-        )
+        sides = words_of(tokenizer, source, sources), words_of(generator.target_tokenizer, ids[1:], tokens[1:])
         document["given"] = target is not None
         document["sequences"] = {"source": sources, "target": tokens[:-1]}
         document["alignment"] = alignment(by_head, *sides, inspection.arrays, kind_of_weights(seen))
@@ -143,23 +129,23 @@ def _only_part(generator: TextGenerator, item: Any) -> list[int]:
     return list(parts[0])
 
 
-def _search(generator: TextGenerator, ids: list[int], options: Mapping[str, Any]) -> InspectedAnswer:
-    """Return the best answer to an input, with a trace of its search."""
+def _search(generator: TextGenerator, ids: list[int], options: Mapping[str, Any], spell: Spell) -> InspectedAnswer:
+    """Return the best answer to an input; `spell` returns the text of the last of some of its tokens."""
     config, steps = generator.generation_config(options), list[SearchStep]()
     (request,) = generator.requests([ids], config)
     request.search_trace = steps
     ((best, *_),) = GenerationEngine(generator.module, max_wait_steps=None).generate([request])
-    return InspectedAnswer(
-        generator.answer(ids, best).text, [*best.tokens, *end_of(steps, best, config)], best, steps, config
-    )
+    tokens = [*best.tokens, *end_of(steps, best, config)]
+    tree = None if config.beam == 1 else beam_tree(steps, tokens, best, config, spell)
+    return InspectedAnswer(generator.answer(ids, best).text, tokens, tree)
 
 
-def _continue(generator: TextGenerator, ids: list[int], options: Mapping[str, Any]) -> InspectedAnswer:
+def _continue(generator: TextGenerator, ids: list[int], options: Mapping[str, Any], spell: Spell) -> InspectedAnswer:
     """Return the best continuation of a text, no longer than what the model sees at once.
 
     A page can show nothing beyond that. The answer is cut there, unless the options ask for a longer one.
     """
-    answer, limit = _search(generator, ids, options), generator.limit
+    answer, limit = _search(generator, ids, options, spell), generator.limit
     n_read = len(ids) + len(answer.tokens) - 1  # the last token is written and not read
     if limit is None or n_read <= limit:
         return answer
@@ -170,7 +156,7 @@ def _continue(generator: TextGenerator, ids: list[int], options: Mapping[str, An
             f"{fitting:,} new ones, so that the page shows all that the model did",
             stacklevel=2,
         )
-        return _search(generator, ids, {**options, "max_new_tokens": fitting})
+        return _search(generator, ids, {**options, "max_new_tokens": fitting}, spell)
     raise DataError(
         f"text and answer have {n_read:,} tokens together, and this model sees {limit:,} at once, so no page could "
         f"show everything; ask for at most {fitting:,} new tokens (max_new_tokens)"
@@ -250,43 +236,34 @@ def _score(total: float, length: int, config: GenerationConfig) -> float:
     return total / config.length_normalizer(length)
 
 
-@dataclass(frozen=True)
-class WordSequence:
-    """The words of a sentence, and for each of its tokens the index of its word; None for tokens of no word."""
-
-    texts: list[str]
-    places: list[int | None]
-
-    @classmethod
-    def of(
-        cls, tokenizer: Tokenizer | PublishedTokenizer, ids: Sequence[int], tokens: Sequence[TokenDict]
-    ) -> WordSequence:
-        """Return the words of a sentence from its ids and their tokens."""
-        places = [token["word"] for token in tokens]
-        texts: dict[int, str] = {}
-        for text, start, _ in tokenizer.readable(ids):
-            if (place := places[start]) is not None:
-                texts[place] = texts.get(place, "") + text
-        return cls([unicodedata.normalize("NFC", texts[place]).strip() for place in sorted(texts)], places)
+def words_of(tokenizer: Tokenizer | PublishedTokenizer, ids: Sequence[int], tokens: Sequence[TokenDict]) -> Words:
+    """Return the words of a sentence from its ids and their tokens."""
+    places = [token["word"] for token in tokens]
+    texts: dict[int, str] = {}
+    for text, start, _ in tokenizer.readable(ids):
+        if (place := places[start]) is not None:
+            texts[place] = texts.get(place, "") + text
+    return [unicodedata.normalize("NFC", texts[place]).strip() for place in sorted(texts)], places
 
 
 def alignment(
-    rows: Mapping[Head, Tensor], source: WordSequence, target: WordSequence, arrays: Arrays, kind: Kind
+    rows: Mapping[Head, Tensor], source: Words, target: Words, arrays: Arrays, kind: Kind
 ) -> dict[str, Any] | None:
     """Return the alignment maps between words, from the weights (T, S) of each head; None without words.
 
     Row i of the weights predicted token i of the target. The map with the highest `agreement` is chosen, since no true
     alignment is known; the means come first, and of equal maps the first is taken.
     """
-    if not source.texts or not target.texts:
+    (source_words, source_places), (target_words, target_places) = source, target
+    if not source_words or not target_words:
         return None
-    by_head = {head: word_weights(each.float().cpu(), source.places, target.places) for head, each in rows.items()}
+    by_head = {head: word_weights(each.float().cpu(), source_places, target_places) for head, each in rows.items()}
     maps = with_means(by_head)
     ordered = sorted(maps, key=lambda head: (head.head is not None, head.layer is not None, head.layer, head.head))
     chosen = max(ordered, key=lambda head: agreement(maps[head]))
     return {
-        "source": source.texts,
-        "target": target.texts,
+        "source": source_words,
+        "target": target_words,
         "maps": [{"layer": head.layer, "head": head.head, "weights": arrays.put(maps[head], kind)} for head in ordered],
         "chosen": ordered.index(chosen),
         "links": sorted(map(list, best_links(maps[chosen]))),

@@ -22,7 +22,6 @@ from ..run import DataReport, Files, RunConfig, TooLittleDataError, TrainingData
 from .predictor import DEFAULT_MAX_NEW_TOKENS
 
 PRESET = "gpt2-tiny"
-SIZES = "sizes.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,16 +189,3 @@ def encode_corpus(
         between = [end] if passage.begins and continues and end is not None else []
         yield [*between, *ids.tolist()], [], (passage.file, passage.line)
         continues = True
-
-
-class PassageCounter:
-    """Counts the characters and bytes of passages while they stream by."""
-
-    def __init__(self) -> None:
-        self.characters = self.bytes = 0
-
-    def __call__(self, passages: Iterable[Passage]) -> Iterator[Passage]:
-        for passage in passages:
-            self.characters += len(passage.text)
-            self.bytes += len(passage.text.encode("utf-8"))
-            yield passage

@@ -1,6 +1,6 @@
 """The task of causal language models: running text, cross-entropy, perplexity and bits per character."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -32,7 +32,6 @@ from .data import (
     CorpusData,
     CorpusSizes,
     LanguageModelConfig,
-    PassageCounter,
     encode_corpus,
     split_corpus,
     train_tokenizer,
@@ -90,10 +89,11 @@ class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
         start = next((index for index in candidates if index is not None), int(row[0]))
         is_held_out = valid_text.start > 0  # then it follows the training text
         before: Encoded = ([int(row[-1]) if is_held_out else start], [], ("the token before", 0))
-        count = PassageCounter()
-        rows = chain([before], encode_corpus(tokenizer, count(valid_text), end, continues=is_held_out))
+        rows = chain([before], encode_corpus(tokenizer, valid_text, end, continues=is_held_out))
         valid = TokenStore.write(folder / VALID, rows, vocab_size=size)
-        sizes = CorpusSizes(count.characters, count.bytes, start, end)
+        n_characters = sum(len(passage.text) for passage in valid_text)
+        n_bytes = sum(len(passage.text.encode("utf-8")) for passage in valid_text)
+        sizes = CorpusSizes(n_characters, n_bytes, start, end)
         write_mapping(folder / SIZES, asdict(sizes))
         return CorpusData(folder, train, valid, tokenizer, sizes), report
 
@@ -174,7 +174,12 @@ class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
 
     def evaluate(self, predictor: CausalLanguageModel, files: Files) -> dict[str, Any]:
         """Score every document as a whole, each from its own beginning."""
-        text_score = evaluate_files(predictor, files.train)
+        corpus, text_score = Corpus(tuple(text_files(files.train))), TextScore()
+        for place, text in corpus.documents():
+            with located([str(place)]):
+                text_score += predictor.score([text])[0]
+        if not text_score.characters:
+            raise DataError(f"{', '.join(map(str, corpus.files[:3]))}: there is no text to evaluate on")
         signature = f"context {predictor.context}, stride {half_context(predictor.context)}"
         scores = text_score.scores(signature)
         return {"n": text_score.tokens, "scores": {name: score.to_dict() for name, score in scores.items()}}
@@ -217,18 +222,6 @@ class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
         parts = np.split(row, np.flatnonzero(row == self.data.metadata.end))
         ids = [part[part != self.data.metadata.end].tolist() for part in parts]
         return [self.data.tokenizer.decode(part).strip(BROKEN) for part in ids]
-
-
-def evaluate_files(model: CausalLanguageModel, paths: Iterable[str | Path], *, stride: int | None = None) -> TextScore:
-    """Score all documents of files and folders together, each as a whole from its own beginning."""
-    corpus = Corpus(tuple(text_files(paths)))
-    total = TextScore()
-    for place, text in corpus.documents():
-        with located([str(place)]):
-            total += model.score([text], stride=stride)[0]
-    if not total.characters:
-        raise DataError(f"{', '.join(map(str, corpus.files[:3]))}: there is no text to evaluate on")
-    return total
 
 
 @torch.inference_mode()

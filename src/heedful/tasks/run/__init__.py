@@ -1,10 +1,9 @@
 """What the runs of all tasks share: the folder, fingerprints of the data, training, the card and the report."""
 
 from ...data.report import DataReport
-from .config import Files, RunConfig
 from .folder import read_run
 from .reporting import write_report
-from .task import AnyTask, Task, TooLittleDataError, TrainingData
+from .task import AnyTask, Files, RunConfig, Task, TooLittleDataError, TrainingData
 from .train import train
 
 __all__ = [

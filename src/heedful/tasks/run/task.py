@@ -1,10 +1,10 @@
-"""`Task`, the base class of everything that models are trained for, and `TrainingData`, the data of a run."""
+"""`Task`, the base class of everything that models are trained for, with the settings, files and data of a run."""
 
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
@@ -16,17 +16,95 @@ from ...config import Config, FamilyConfig
 from ...data.published_tokenizer import PublishedTokenizer
 from ...data.report import DataReport, SplitReport
 from ...data.validation_split import EVERY, held_out
-from ...errors import ConfigError, DataError
-from ...families import build
+from ...errors import ConfigError, DataError, unknown
+from ...families import build, config_of
 from ...files import replacing, sha256_of
+from ...training.config import TrainingConfig
 from ...training.loss import Loss
 from ...training.objective import B, Batches, Monitor
-from .config import Files, RunConfig
 
 TRAIN, VALID, START = "train", "valid", "start.safetensors"  # in a run's data folder
 SCRATCH = ".clean"  # there too, while data is prepared
 DATA = "data"  # the data folder of a run
 VALIDATION = " (validation)"  # after the name of a file that is read for validation
+LIMITS = ("steps", "epochs")  # of `training`
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig(Config):
+    """The settings of every run; a task adds its own.
+
+    Attributes:
+        preset: The model that is trained by default.
+        supports_r_drop: Whether the task's loss supports `training.r_drop`.
+    """
+
+    title: ClassVar[str] = "run"
+    preset: ClassVar[str]
+    supports_r_drop: ClassVar[bool] = False
+
+    model: FamilyConfig
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    def __post_init__(self) -> None:  # not in `check`, which every task overrides
+        super().__post_init__()
+        self.require(
+            self.supports_r_drop or not self.training.r_drop,
+            f"training.r_drop={self.training.r_drop} is for translation, text to text and classification; "
+            "leave it out here, or set it to 0",
+        )
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Read the settings of a file; a model without family or preset changes the default preset.
+
+        Settings that the file leaves out have the defaults of the task.
+        """
+        settings = dict(values)
+        model = settings.get("model")
+        if isinstance(model, Mapping) and not model.keys() & {"preset", "family"}:
+            model = {"preset": cls.preset, **model}
+        if isinstance(model, Mapping | str):
+            settings["model"] = config_of(model)
+        training = settings.get("training", {})
+        if isinstance(training, Mapping):
+            if not training.keys().isdisjoint(LIMITS):  # a given limit replaces the default ones
+                training = {**dict.fromkeys(LIMITS), **training}
+            settings["training"] = cls.default_training(settings).changed(**training)
+        for part in fields(cls):
+            default = part.default_factory() if callable(part.default_factory) else None
+            if part.name != "model" and isinstance(default, Config) and isinstance(settings.get(part.name), Mapping):
+                settings[part.name] = default.changed(**settings[part.name])
+        return super().from_dict(settings)
+
+    @classmethod
+    def default_training(cls, values: Mapping[str, Any]) -> TrainingConfig:
+        """Return the default training settings of a run with these settings."""
+        (factory,) = (part.default_factory for part in fields(cls) if part.name == "training")
+        training: TrainingConfig = factory()  # type: ignore[operator]  # every task has one
+        return training
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files of the data. `columns` names columns where no header does, or selects some of them."""
+
+    train: tuple[str, ...]
+    valid: tuple[str, ...] = ()
+    columns: tuple[str, ...] | None = None
+
+    @classmethod
+    def from_dict(cls, values: Any) -> Self:
+        """Read the section "files" of a settings file."""
+        keys = [field.name for field in fields(cls)]
+        if not isinstance(values, Mapping) or not values.get("train"):
+            raise ConfigError(f"files: a mapping with a list of files to train on is needed, not {values!r}")
+        for key, names in values.items():
+            if key not in keys:
+                raise ConfigError(f"files: {unknown('key', key, keys)}")
+            if not isinstance(names, list | tuple | None) or not all(isinstance(name, str) for name in names or ()):
+                raise ConfigError(f"files.{key} must be a list of texts, but {names!r} was given")
+        return cls(**{key: tuple(names) for key, names in values.items() if names is not None})
 
 
 class ExampleStore(Protocol):
@@ -128,12 +206,13 @@ class Split(Generic[E]):
 
 def split_examples(
     files: Files,
-    read: Callable[[Sequence[str], R | None], Iterator[E]],
+    read: Callable[[Sequence[str], R], Iterator[E]],
     report_class: Callable[[], R],
     *,
     digest: Callable[[E], bytes],
     drop: Callable[[R, str, E], None],
     wanted: int,
+    name: str,
     label: Callable[[E], str] = lambda _: "",
     every: int = EVERY,
 ) -> tuple[Split[E], DataReport[R]]:
@@ -146,6 +225,10 @@ def split_examples(
         digest: Identifies an example; equal digests are never on both sides.
         drop: Counts an example as dropped that was counted as kept, with the reason.
         wanted: The number of examples to hold out, at most one in `every`; of each `label` its share.
+        name: What examples are called, in the plural.
+
+    Raises:
+        TooLittleDataError: There is nothing left for training or for validation.
     """
     train = report_class()
     examples = read(files.train, train)
@@ -153,12 +236,23 @@ def split_examples(
         set_apart = held_out(((label(example), digest(example)) for example in examples), wanted, every)
         report = DataReport(train, None, len(set_apart))
     else:
-        report = DataReport(train, report_class())
-        set_apart = frozenset(digest(example) for example in read(files.valid, report.valid))
+        valid = report_class()
+        report = DataReport(train, valid)
+        set_apart = frozenset(digest(example) for example in read(files.valid, valid))
         for example in examples:
             if digest(example) in set_apart:  # a score on these would measure memory
                 drop(train, "also in validation", example)
-    return Split(files, lambda paths: read(paths, None), digest, set_apart), report
+    if report.valid is None and not set_apart:
+        raise TooLittleDataError(
+            f"{train.kept} {name} are too few to hold some out for validation; add data, or give validation files "
+            "(--valid)",
+            report,
+        )
+    for paths, part in ((files.train, train), (files.valid, report.valid)):
+        if part is not None and not part.kept:
+            reason = f"all {part.total} are dropped or also in validation"
+            raise TooLittleDataError(f"{', '.join(paths)}: no {name} are left to use; {reason}", report)
+    return Split(files, lambda paths: read(paths, report_class()), digest, set_apart), report
 
 
 C = TypeVar("C", bound=RunConfig)

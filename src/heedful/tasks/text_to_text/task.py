@@ -25,14 +25,14 @@ from ..predictor import located
 from ..run import DataReport, Files, TooLittleDataError, TrainingData
 from ..run.task import DATA, START, TRAIN, VALID, left_out, settings_json
 from ..scoring import Score, corpus_scores, exact_share, mostly_hangul, rouge, rouge_scores
-from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Drafts, Seq2SeqTask, spread_evenly
+from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Seq2SeqTask, spread_evenly
 from ..text_generator import Answer
-from .config import TextToTextConfig
 from .data import (
     TEXTS,
     TOKENS,
     ExampleData,
     ExampleReading,
+    TextToTextConfig,
     TextToTextExample,
     create_tokenizer,
     encode_examples,
@@ -120,10 +120,6 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
         assert tokens.start is not None
         return SpecialTokens(tokens.pad, tokens.start, tokens.end[0])
 
-    @property
-    def vocab_size(self) -> int:
-        return self.data.tokenizer.vocab_size
-
     def setup(self) -> None:
         """Monitor ROUGE-L of greedy answers, or the loss if targets are long."""
         super().setup()
@@ -149,15 +145,14 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
         )
         return TextToTextGenerator(self.model_config(), module, self.data.tokenizer, settings)
 
-    def draft(self, module: nn.Module) -> Drafts | None:
+    def draft_scores(self, module: nn.Module) -> dict[str, float]:
         if not self.has_drafts:
-            return None
+            return {}
         examples = self.valid_examples(VALIDATION_TEXTS)
         outputs = [answer.text for answer in answers_to(self.predictor(module), examples, beam=1)]
-        return Drafts([example.text for example in examples], [example.target for example in examples], outputs)
-
-    def draft_scores(self, drafts: Drafts) -> dict[str, float]:
-        return quick_scores(drafts.outputs, drafts.references)
+        pairs = zip(examples, outputs, strict=True)
+        self.samples = [(example.text, example.target, output) for example, output in pairs]
+        return quick_scores(outputs, examples)
 
     def final_evaluation(self, predictor: TextToTextGenerator) -> dict[str, Any]:
         """Score the answers of the full search; the score of a sample is its ROUGE-L in percent."""
@@ -253,8 +248,9 @@ def evaluate_answers(answers: Sequence[Answer], examples: Sequence[TextToTextExa
     }
 
 
-def quick_scores(outputs: Sequence[str], references: Sequence[str]) -> dict[str, float]:
+def quick_scores(outputs: Sequence[str], examples: Sequence[TextToTextExample]) -> dict[str, float]:
     """Return the scores of a validation during training: ROUGE, and the share of exact answers, in percent."""
+    references = [example.target for example in examples]
     exact = exact_share(outputs, [[reference] for reference in references])
     return {name: score.value for name, score in rouge_scores(outputs, references).items()} | {"exact": exact}
 
@@ -291,7 +287,7 @@ def by_prefix(outputs: Sequence[str], examples: Sequence[TextToTextExample]) -> 
         {
             "prefix": prefix,
             "n": len(members),
-            **quick_scores([outputs[row] for row in members], [examples[row].target for row in members]),
+            **quick_scores([outputs[row] for row in members], [examples[row] for row in members]),
         }
         for prefix, members in sorted(rows.items())[:MAX_PREFIXES]
     ]

@@ -62,6 +62,11 @@ class Tokenizers:
             self.target.save(folder / TARGET)
 
     @property
+    def vocab_size(self) -> int:
+        """The vocabulary size of the source."""
+        return self.source.vocab_size
+
+    @property
     def sizes(self) -> tuple[int, int]:
         """The vocabulary sizes of source and target."""
         return self.source.vocab_size, self.target.vocab_size
@@ -106,8 +111,8 @@ def split_sentence_pairs(
     """
     spools: dict[Sequence[str], PairSpool] = {}
 
-    def read(paths: Sequence[str], report: PairReport | None) -> Iterator[Pair]:
-        if report is not None:
+    def read(paths: Sequence[str], report: PairReport) -> Iterator[Pair]:
+        if paths not in spools:
             pairs = read_pairs(paths, config.source, config.target, columns=files.columns, reading=report)
             cleaned = clean(pairs, config.data, config.source, config.target, report)
             spools[paths] = PairSpool(scratch / f"{len(spools)}.tsv", cleaned)

@@ -130,11 +130,6 @@ class Translator(TextGenerator):
     tokenizer_class: ClassVar[type[Any]] = Tokenizer
 
     @property
-    def lacks_confidence(self) -> bool:
-        """Whether its training could not teach it how likely an answer is right."""
-        return bool(self.settings.confidence is None)
-
-    @property
     def tokens(self) -> GenerationDefaults:
         tokenizer = self.target_tokenizer
         suppressed = (tokenizer.pad, tokenizer.start)

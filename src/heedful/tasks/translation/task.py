@@ -27,7 +27,6 @@ from ..run import DataReport, Files, RunConfig, TooLittleDataError
 from ..run import train as train_task
 from ..run.task import DATA, SCRATCH, TRAIN, VALID, settings_json
 from ..scoring import (
-    LengthScore,
     Score,
     by_length,
     calibration_error,
@@ -36,7 +35,7 @@ from ..scoring import (
     main_metric,
     sentence_score,
 )
-from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Drafts, Seq2SeqTask
+from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Seq2SeqTask
 from ..text_generator import SOURCE, TARGET, Answer
 from .data import PairData, Tokenizers, has_single_sentences, split_sentence_pairs, validation_texts
 from .inspection import attention_maps
@@ -167,10 +166,6 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
     def model_config(self) -> FamilyConfig:
         return self.config.model_for(*self.data.tokenizer.sizes)
 
-    @property
-    def vocab_size(self) -> int:
-        return self.data.tokenizer.source.vocab_size
-
     def setup(self) -> None:
         """Monitor the main score of greedy translations."""
         super().setup()
@@ -191,12 +186,11 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
         tokenizers = self.data.tokenizer
         return Translator(self.model_config(), module, tokenizers.source, settings, tokenizers.target)
 
-    def draft(self, module: nn.Module) -> Drafts:
-        return Drafts(self.sources, self.references, self.predictor(module).predict(self.sources, beam=1))
-
-    def draft_scores(self, drafts: Drafts) -> dict[str, float]:
-        scores = corpus_scores(drafts.outputs, drafts.references, self.config.target)
-        exact = exact_share(drafts.outputs, [[reference] for reference in drafts.references])
+    def draft_scores(self, module: nn.Module) -> dict[str, float]:
+        outputs = self.predictor(module).predict(self.sources, beam=1)
+        self.samples = list(zip(self.sources, self.references, outputs, strict=True))
+        scores = corpus_scores(outputs, self.references, self.config.target)
+        exact = exact_share(outputs, [[reference] for reference in self.references])
         return {**{name: score.value for name, score in scores.items()}, "exact": exact}
 
     def final_evaluation(self, predictor: Translator) -> dict[str, Any]:
@@ -252,7 +246,7 @@ class Evaluation:
 
     scores: dict[str, Score]
     exact: float
-    by_length: list[LengthScore]
+    by_length: list[tuple[str, int, float]]
     samples: list[ScoredSample]
     candidates: list[list[Answer]]
     calibration: dict[str, float]
@@ -262,11 +256,6 @@ class Evaluation:
         """The number of outputs that were cut off before their end token."""
         return sum(not best.finished for best, *_ in self.candidates)
 
-    @property
-    def best(self) -> list[ScoredSample]:
-        """The samples from the best to the worst."""
-        return sorted(self.samples, key=lambda sample: -sample.score)
-
     def to_dict(self) -> dict[str, Any]:
         """Return the content of metrics.json, without the samples."""
         return {
@@ -275,7 +264,7 @@ class Evaluation:
                 "exact": Score("exact %", self.exact).to_dict(),
                 **{name: score.to_dict() for name, score in self.scores.items()},
             },
-            "by_length": [[group.label, group.count, group.score] for group in self.by_length],
+            "by_length": [list(group) for group in self.by_length],
             "calibration": self.calibration,
             "unfinished": self.unfinished,
         }
@@ -297,6 +286,10 @@ def evaluate(
     outputs = [answer.text for answer in answers]
     right = [[reference] for reference in references] if accepted is None else accepted
     exact = [output in rights for output, rights in zip(outputs, right, strict=True)]
+    stated = {"probability": [math.exp(answer.logprob) for answer in answers]}
+    confidences = [answer.confidence for answer in answers if answer.confidence is not None]
+    if len(confidences) == len(answers):
+        stated["confidence"] = confidences
     return Evaluation(
         scores=corpus_scores(outputs, references, language, bootstrap=bootstrap),
         exact=exact_share(outputs, right),
@@ -306,16 +299,8 @@ def evaluate(
             for source, reference, output, hit in zip(sources, references, outputs, exact, strict=True)
         ],
         candidates=candidates,
-        calibration=_calibration(answers, exact),
+        calibration={name: calibration_error(shares, exact) for name, shares in stated.items()},
     )
-
-
-def _calibration(answers: Sequence[Answer], exact: Sequence[bool]) -> dict[str, float]:
-    stated = {"probability": [math.exp(answer.logprob) for answer in answers]}
-    confidences = [answer.confidence for answer in answers if answer.confidence is not None]
-    if len(confidences) == len(answers):
-        stated["confidence"] = confidences
-    return {name: calibration_error(shares, exact) for name, shares in stated.items()}
 
 
 def learn_confidence(
