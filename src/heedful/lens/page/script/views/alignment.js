@@ -1,8 +1,8 @@
 // Which word became which: a guess made from attention, drawn as pairs and as a map.
 import { largest } from "../attention/measure.js";
-import { latest } from "../attention/selection.js";
 import { cellUnder, clear, dropdown, el, onHover, onKeys, onWidth, set, svg } from "../dom.js";
 import { frame, isLarge, paint, SCALES } from "../drawing/map.js";
+import { latest } from "../drawing/stage.js";
 import { fitted, label, number, percent, resize, widthOf } from "../drawing/text.js";
 import { givenVariant } from "../generation/answer.js";
 
