@@ -19,9 +19,9 @@ from ...lens.document import (
     facts,
     kind_of_weights,
     layers,
+    n_parameters,
     positions_of,
 )
-from ...lens.parts import n_parameters
 from ...lens.recorder import Recording
 from ...lens.tokens import TokenDict
 from ...lens.trace import Trace

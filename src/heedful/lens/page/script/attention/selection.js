@@ -1,5 +1,5 @@
 // Which attention and head the reader chose, and its weights.
-import { averaged, rowOf, total } from "./measure.js";
+import { averaged, peak, rowOf, total } from "./measure.js";
 import { attentionOf, headsOf, kindOf, nearestHead, ofKind, sameLayer } from "../choice.js";
 import { dropdown, el, replace, set } from "../dom.js";
 
@@ -133,5 +133,5 @@ export const pin = ({ state }, index) => state.set({ pinned: { sequence: "source
 /** What a token gives to the patches, which of them most, and what is left for the tokens before them. */
 export function sharesOf(weights, from, first) {
   const row = [...rowOf(weights, from)], patches = row.slice(first);
-  return { patches, rest: total(row.slice(0, first)), best: first + patches.indexOf(Math.max(...patches)) };
+  return { patches, rest: total(row.slice(0, first)), best: first + peak(patches) };
 }
