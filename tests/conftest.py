@@ -23,9 +23,9 @@ def _seed() -> None:
 @pytest.fixture
 def hangul_font() -> str:
     """The family that draws Korean on this machine."""
-    from heedful.lens import fonts
+    from heedful.lens import pictures
 
     try:
-        return fonts.Lettering(["각힣"]).families[-1]
+        return pictures.Lettering(["각힣"]).families[-1]
     except MissingDependencyError:
         pytest.skip("no installed font has Hangul; apt install fonts-nanum to run this test")

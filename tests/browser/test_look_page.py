@@ -238,7 +238,7 @@ def test_layer_head_and_kind_change_every_number(look: Opens) -> None:
         wanted = weights(document, name, head)
         texts = large.locator(f"{CELLS} + text").all_text_contents()
         assert texts == [f"{value:.2f}" for value in wanted.flat if value >= 0.005]
-        assert state(page, "layer") == {"stack": name.split(".")[0], "layer": layer}
+        assert state(page, "attention") == name
 
 
 def test_the_level_of_detail_changes_the_texts(look: Opens) -> None:

@@ -11,7 +11,7 @@ from torch import nn
 import heedful
 from heedful.core import EncoderDecoder, PostNorm, PreNorm
 from heedful.families import OriginalConfig
-from heedful.lens.parts import count_parts, feed_forward_shares
+from heedful.lens.tour import count_parts, feed_forward_shares
 
 
 def test_the_parameters_of_base_are_those_of_the_formula() -> None:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from heedful.core import Sinusoidal
 from heedful.errors import HeedfulError, MissingDependencyError, PictureError
-from heedful.lens import fonts, pictures
+from heedful.lens import pictures
 
 SVG = "{http://www.w3.org/2000/svg}"
 KOREAN = ["나는", "딥러닝을", "사랑한다"]
@@ -51,8 +51,8 @@ def ticks(axis: Any) -> list[str]:
 
 @pytest.fixture
 def no_hangul_font(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fonts, "installed_families", lambda: ["DejaVu Sans", "DejaVu Serif"])
-    monkeypatch.setattr(fonts, "notice_new_fonts", lambda: None)
+    monkeypatch.setattr(pictures, "installed_families", lambda: ["DejaVu Sans", "DejaVu Serif"])
+    monkeypatch.setattr(pictures, "notice_new_fonts", lambda: None)
 
 
 # Positions
@@ -249,15 +249,15 @@ def test_all_pictures_can_be_labelled_in_korean(hangul_font: str, tmp_path: Path
 
 
 def test_a_last_resort_font_which_draws_boxes_is_never_chosen() -> None:
-    assert not [family for family in fonts.installed_families() if "resort" in family.lower()]
+    assert not [family for family in pictures.installed_families() if "resort" in family.lower()]
 
 
 def test_a_font_installed_after_matplotlib_made_its_list_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     manager = font_manager.fontManager
     monkeypatch.setattr(manager, "ttflist", [entry for entry in manager.ttflist if entry.name != "DejaVu Serif"])
-    assert "DejaVu Serif" not in fonts.installed_families()
-    fonts.notice_new_fonts()
-    assert "DejaVu Serif" in fonts.installed_families()
+    assert "DejaVu Serif" not in pictures.installed_families()
+    pictures.notice_new_fonts()
+    assert "DejaVu Serif" in pictures.installed_families()
 
 
 def test_what_no_font_can_draw_is_written_as_its_escape(no_hangul_font: None) -> None:

@@ -122,6 +122,11 @@ def facts(config: Config) -> list[list[Any]]:
     return [[name, value] for name, value in _flat(config.to_dict()) if name != "family"]
 
 
+def n_parameters(module: nn.Module) -> int:
+    """Count the module's parameters, each shared parameter once."""
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
 def _attention(look: Look, numbers: Numbers | None, arrays: Arrays, kind: Kind) -> dict[str, Any]:
     weights = look.weights[0].float()  # (H, Tq, Tk)
     if not weights.isfinite().all():
@@ -246,13 +251,7 @@ def positions_of(module: nn.Module, arrays: Arrays) -> dict[str, Any] | None:
 def position_vectors(name: str, table: Tensor, arrays: Arrays) -> dict[str, Any]:
     """Describe vectors that are added to the input, with the cosine similarity of every two over their full width."""
     directions = F.normalize(table.float(), dim=-1)
-    return {
-        "scheme": name,
-        "table": arrays.put(table[:, :WIDEST]),
-        "similarity": arrays.put(directions @ directions.T),
-        "bias": None,
-        "length": len(table),
-    }
+    return _table(name, table, directions @ directions.T, arrays)
 
 
 def _turns(rotary: Rotary, arrays: Arrays) -> dict[str, Any]:
@@ -260,13 +259,12 @@ def _turns(rotary: Rotary, arrays: Arrays) -> dict[str, Any]:
     places = torch.arange(LONGEST).float()
     frequencies = rotary.frequencies()
     between = (places[:, None] - places)[..., None] * frequencies  # (L, L, pairs)
-    return {
-        "scheme": "rotary",
-        "table": arrays.put((places[:, None] * frequencies).cos()[:, :WIDEST]),
-        "similarity": arrays.put(between.cos().mean(dim=-1)),
-        "bias": None,
-        "length": LONGEST,
-    }
+    return _table("rotary", (places[:, None] * frequencies).cos(), between.cos().mean(dim=-1), arrays)
+
+
+def _table(name: str, table: Tensor, similarity: Tensor, arrays: Arrays) -> dict[str, Any]:
+    stored = {"table": arrays.put(table[:, :WIDEST]), "similarity": arrays.put(similarity)}
+    return {"scheme": name, **stored, "bias": None, "length": len(table)}
 
 
 def _bias(name: str, scheme: Relative | ALiBi, device: torch.device, arrays: Arrays) -> dict[str, Any]:

@@ -8,15 +8,24 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..core import EncoderDecoder, Sinusoidal
+from ..core import Decoder, Encoder, EncoderDecoder, Sinusoidal
 from ..errors import MissingDependencyError
 from . import pictures
+from .document import n_parameters
 from .page.rendering import LANGUAGES, catalog
-from .parts import Count, count_parts, feed_forward_shares
 from .recorder import record
 
 SOURCE = ["I", "am", "a", "student"]
 TARGET = ["<s>", "나는", "학생", "입니다"]
+
+
+@dataclass(frozen=True)
+class Count:
+    """The parameters of one kind of part, summed over all layers of its stack."""
+
+    stack: str
+    part: str
+    parameters: int
 
 
 @dataclass(frozen=True)
@@ -77,3 +86,37 @@ def _draw(out: Path, encoder: torch.Tensor, cross: torch.Tensor, language: str) 
             pictures.save(figure, out / f"{name}{suffix}")
             drawn.append(out / f"{name}{suffix}")
     return drawn, [f"Not drawn: {', '.join(names)}. {why[0].upper()}{why[1:]}" for why, names in missing.items()]
+
+
+def count_parts(model: nn.Module) -> list[Count]:
+    """Count embeddings, then by stack attention, feed-forward and norms; the counts sum to all parameters."""
+    encoder, decoder = _stacks(model)
+    counts = [Count("", "embeddings and output", n_parameters(model) - n_parameters(encoder) - n_parameters(decoder))]
+    for name, stack in (("encoder", encoder), ("decoder", decoder)):
+        for part in ("self-attention", "cross-attention", "feed-forward"):
+            wraps = [getattr(layer, part.replace("-", "_"), None) for layer in stack.layers]
+            if wraps[0] is not None:
+                counts.append(Count(name, part, sum(n_parameters(wrap.sublayer) for wrap in wraps)))
+        subtotal = sum(count.parameters for count in counts if count.stack == name)
+        counts.append(Count(name, "norms and positions", n_parameters(stack) - subtotal))
+    return counts
+
+
+def feed_forward_shares(model: nn.Module) -> dict[str, float]:
+    """Return the feed-forward's share of an encoder layer, of a decoder layer, and of both stacks."""
+    encoder, decoder = _stacks(model)
+    layers: list[Any] = [*encoder.layers, *decoder.layers]
+    wide = [n_parameters(layer.feed_forward.sublayer) for layer in layers]
+    return {
+        "encoder layer": wide[0] / n_parameters(layers[0]),
+        "decoder layer": wide[-1] / n_parameters(layers[-1]),
+        "both stacks": sum(wide) / (n_parameters(encoder) + n_parameters(decoder)),
+    }
+
+
+def _stacks(model: nn.Module) -> tuple[Encoder, Decoder]:
+    if isinstance(model, EncoderDecoder):
+        encoder, decoder = model.encoder, model.decoder
+        if isinstance(encoder, Encoder) and isinstance(decoder, Decoder):
+            return encoder, decoder
+    raise TypeError(f"parts are counted for an encoder-decoder with layers, not for this {type(model).__name__}")

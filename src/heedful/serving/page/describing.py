@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from ...data.text_tokenizers import encode
 from ...errors import DataError
-from ...lens.parts import n_parameters
+from ...lens.document import n_parameters
 from ..models import Served
 from ..settings import Settings
 

@@ -22,10 +22,10 @@ from ...lens.document import (
     facts,
     kind_of_weights,
     layers,
+    n_parameters,
     positions_of,
     unpacked,
 )
-from ...lens.parts import n_parameters
 from ...lens.recorder import Recording
 from ...lens.tokens import END_MARK, START_MARK, TokenDict
 from ...lens.trace import Trace

@@ -1,8 +1,10 @@
-// Which attention, head, layer and pair are chosen when the page opens, and how they stay together afterwards.
+// Which attention, head and pair are chosen when the page opens, and how they stay together afterwards.
 
 export const attentionOf = (doc, id) => doc.attentions.find((attention) => attention.id === id);
 // What can be chosen of a layer: the mean, then each head; of one head there is no mean.
 export const headsOf = ({ heads }) => (heads.length > 1 ? ["mean", ...heads.keys()] : [0]);
+// The head asked for, or the nearest there is: layers of one model may differ in heads.
+export const nearestHead = (attention, head) => headsOf(attention).includes(head) ? head : clip(head, attention.heads.length);
 export const kindOf = (attention) => `${attention.stack}.${attention.kind}`;
 
 // Attentions of one kind, from the first layer to the last.
@@ -41,28 +43,18 @@ export function firstChoice(doc) {
     token: null,
     pinned: null,
     pair: { query: Math.min(1, rows - 1), key: 0 },
-    layer: layerOf(attention ?? doc.layers[0]),
   };
 }
 
-const layerOf = (layer) => (layer ? { stack: layer.stack, layer: layer.layer } : null);
-
-// A new layer brings its attention with it and the other way round; head, pair and step stay within what there is.
+// Head, pair and step stay within what there is.
 export function reconciler(doc) {
-  return (next, changed) => {
+  return (next) => {
     const fixed = {};
-    let attention = attentionOf(doc, next.attention);
-    if (changed.includes("layer") && !changed.includes("attention") && next.layer) {
-      const there = doc.attentions.filter((a) => a.stack === next.layer.stack && a.layer === next.layer.layer);
-      attention = there.find((other) => other.kind === attention?.kind) ?? there[0] ?? attention;
-      fixed.attention = attention?.id ?? null;
-    } else if (changed.includes("attention") && attention) {
-      fixed.layer = layerOf(attention);
-    }
+    const attention = attentionOf(doc, next.attention);
     if (attention) {
-      if (!headsOf(attention).includes(next.head)) fixed.head = clip(next.head, attention.heads.length);
+      fixed.head = nearestHead(attention, next.head);
       const [queries, keys] = [doc.sequences[attention.queries].length, doc.sequences[attention.keys].length];
-      if (next.pair) fixed.pair = { query: clip(next.pair.query, queries), key: clip(next.pair.key, keys) };
+      fixed.pair = { query: clip(next.pair.query, queries), key: clip(next.pair.key, keys) };
     }
     if (doc.sequences.target) fixed.step = clip(next.step, doc.sequences.target.length);
     return fixed;

@@ -1,32 +1,26 @@
 // The bar that stays in reach: reading level, language and theme; the keys; and what the browser remembers.
 import { attentionOf, headsOf, kindOf, ofKind } from "./choice.js";
-import { clear, el } from "./dom.js";
+import { either, el, replace } from "./dom.js";
 import { store, stored, themeIcon } from "./shell.js";
-
-// Two words side by side, one of them pressed.
-function pair(state, key, label, options) {
-  return el("div", { class: "either", role: "group", "aria-label": label }, options.map(([value, text]) => el("button", {
-    type: "button", "aria-pressed": String(state.get(key) === value), lang: key === "language" ? value : null,
-    "data-set": `${key}:${value}`, onclick: () => state.set({ [key]: value }),
-  }, text)));
-}
 
 export function switches({ state, t, levels }, openHelp) {
   const root = el("div", { class: "switches" });
+  const pair = (key, options) => either(t(key), options.map(([value, text, attributes]) =>
+    [value, text, { "data-set": `${key}:${value}`, ...attributes }]), state.get(key), (value) => state.set({ [key]: value }));
   function draw() {
-    const focused = [...root.querySelectorAll("button")].indexOf(document.activeElement);
     const themeWord = t(state.get("theme") === "light" ? "toDark" : "toLight");
-    clear(root).append(
-      levels.length > 1 ? pair(state, "level", t("level"), levels.map((level) => [level, t(`level.${level}`)])) : "",
-      pair(state, "language", t("language"), [["en", "EN"], ["ko", "한국어"]]),
+    replace(root, [
+      levels.length > 1 ? pair("level", levels.map((level) => [level, t(`level.${level}`)])) : "",
+      pair("language", [["en", "EN", { lang: "en" }], ["ko", "한국어", { lang: "ko" }]]),
       el("button", {
-        type: "button", class: "icon", "aria-label": themeWord, title: themeWord, "data-set": "theme",
+        type: "button", class: "icon", "aria-label": themeWord, title: themeWord, "data-set": "theme", "data-keep": "theme",
         onclick: () => flip(state, "theme", "light", "dark"),
       }, themeIcon()),
       openHelp ? el("button", {
-        type: "button", class: "icon asks", "aria-label": t("help"), title: `${t("help")} (?)`, onclick: openHelp,
-      }, "?") : "");
-    root.querySelectorAll("button")[focused]?.focus();
+        type: "button", class: "icon asks", "aria-label": t("help"), title: `${t("help")} (?)`, "data-keep": "help",
+        onclick: openHelp,
+      }, "?") : "",
+    ]);
   }
   draw();
   state.on(["level", "language", "theme"], draw);

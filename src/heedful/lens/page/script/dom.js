@@ -51,11 +51,18 @@ export function dropdown(name, options, chosen, choose, key) {
   return el("label", { class: "pick" }, el("span", {}, name), select);
 }
 
-// Lists side by side, drawn anew: one that offers no choice is left out, and the one in use keeps its focus.
-export function showLists(root, lists) {
-  const focused = root.querySelector("select:focus")?.dataset.keep;
-  clear(root).append(...lists.filter((list) => list.querySelectorAll("option").length > 1));
-  root.querySelector(`[data-keep="${focused}"]`)?.focus();
+// Names side by side, one of them pressed: [value, text, attributes] to choose from, `choose(value)` is told.
+export function either(name, options, chosen, choose) {
+  return el("div", { class: "either", role: "group", "aria-label": name }, options.map(([value, text, attributes]) => el("button", {
+    type: "button", "aria-pressed": String(value === chosen), "data-keep": value, onclick: () => choose(value), ...attributes,
+  }, text)));
+}
+
+// Puts other nodes into a root; what had the focus (by its data-keep) has it again.
+export function replace(root, nodes) {
+  const key = root.contains(document.activeElement) ? document.activeElement.dataset.keep : undefined;
+  root.replaceChildren(...nodes);
+  if (key) root.querySelector(`[data-keep="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
 }
 
 // Keys that a node takes for itself: `handle(key, event)` says false of those it leaves to the page.

@@ -2,10 +2,10 @@
 
 const same = (a, b) => a === b || JSON.stringify(a) === JSON.stringify(b);
 
-// `reconcile(next, changed)` may correct what does not fit together before anyone hears of it.
+// `reconcile(next)` may correct what does not fit together before anyone hears of it.
 export function createState(initial, reconcile = () => ({})) {
   let values = { ...initial };
-  const listeners = new Set();
+  const listeners = [];
   const waiting = new Set();
   let planned = false;
 
@@ -13,7 +13,7 @@ export function createState(initial, reconcile = () => ({})) {
     planned = false;
     const now = [...waiting];
     waiting.clear();
-    for (const listener of now) if (listeners.has(listener)) listener.callback();
+    for (const listener of now) listener.callback();
   }
 
   function plan() {
@@ -28,10 +28,8 @@ export function createState(initial, reconcile = () => ({})) {
 
     set(changes) {
       const before = values;
-      const changed = Object.keys(changes).filter((key) => !same(changes[key], before[key]));
-      if (changed.length === 0) return;
       const next = { ...before, ...changes };
-      values = { ...next, ...reconcile(next, changed) };
+      values = { ...next, ...reconcile(next) };
       const moved = Object.keys(values).filter((key) => !same(values[key], before[key]));
       for (const listener of listeners) if (moved.some((key) => listener.keys.has(key))) waiting.add(listener);
       if (waiting.size) plan();
@@ -42,11 +40,9 @@ export function createState(initial, reconcile = () => ({})) {
       for (const listener of listeners) if (listener.keys.has(key)) listener.callback();
     },
 
-    // Calls back after a change of one of the keys, at most once a frame; gives a function that ends it.
+    // Calls back after a change of one of the keys, at most once a frame.
     on(keys, callback) {
-      const listener = { keys: new Set([keys].flat()), callback };
-      listeners.add(listener);
-      return () => listeners.delete(listener);
+      listeners.push({ keys: new Set([keys].flat()), callback });
     },
   };
 }

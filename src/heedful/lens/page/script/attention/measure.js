@@ -35,6 +35,9 @@ export function largest(values) {
   return most;
 }
 
+/** The place of the largest value. */
+export const peak = (values) => values.indexOf(Math.max(...values));
+
 /** The places of the `count` largest values above nothing, largest first. */
 export function strongest(values, count) {
   const places = [];

@@ -1,27 +1,21 @@
 // Which attention and head the reader chose, and its weights.
-import { averaged, rowOf } from "./measure.js";
-import { attentionOf as byId, headsOf, kindOf, ofKind, sameLayer } from "../choice.js";
-import { dropdown, el, set, showLists } from "../dom.js";
+import { averaged, peak, rowOf, total } from "./measure.js";
+import { attentionOf, headsOf, kindOf, nearestHead, ofKind, sameLayer } from "../choice.js";
+import { dropdown, el, replace, set } from "../dom.js";
 
 const KINDS = ["encoder.self", "decoder.self", "decoder.cross"];
 
 /** The kinds this model has, in the order in which a sentence passes them. */
-const kindsOf = (doc) => KINDS.filter((kind) => doc.attentions.some((attention) => kindOf(attention) === kind));
-export const attentionOf = ({ doc, state }) => byId(doc, state.get("attention"));
-/** The head asked for, or the last there is: layers of one model may differ in heads. */
-export const headOf = (attention, head) => head === "mean" ? head : Math.min(head, attention.heads.length - 1);
+export const kindsOf = (doc) => KINDS.filter((kind) => doc.attentions.some((attention) => kindOf(attention) === kind));
 
 /** The attention and head that all views share. */
-export function chosen(context) {
-  const attention = attentionOf(context);
-  return { attention, head: headOf(attention, context.state.get("head")) };
-}
+export const chosen = ({ doc, state }) => ({ attention: attentionOf(doc, state.get("attention")), head: state.get("head") });
 
 /** What it is compared with: the reader's choice if that reads the same tokens, else the next head. */
 export function comparedWith(context) {
   const { attention, head } = chosen(context), choice = context.state.get("compare");
-  const other = byId(context.doc, choice?.attention);
-  if (other && kindOf(other) === kindOf(attention)) return { attention: other, head: headOf(other, choice.head) };
+  const other = attentionOf(context.doc, choice?.attention);
+  if (other && kindOf(other) === kindOf(attention)) return { attention: other, head: nearestHead(other, choice.head) };
   return { attention, head: head === "mean" ? 0 : (head + 1) % attention.heads.length };
 }
 
@@ -36,14 +30,6 @@ export function weightsOf({ arrays }, { attention, head }) {
   return means.get(attention);
 }
 
-/** Runs `draw` with what `load` promises, unless a later call has overtaken it. */
-export function latest(draw) {
-  let turn = 0;
-  return async (promise) => {
-    const ticket = ++turn, value = await promise;
-    if (ticket === turn) draw(value);
-  };
-}
 
 // What stands at the rows and columns of an attention. A decoder's row reads one token and predicts the next: in
 // cross-attention it looks for what it is about to write, so there it goes by that word; else by the token it has read.
@@ -74,9 +60,12 @@ export function tokensAt(doc, attention) {
   return { rows: tokensOf(doc, queries), columns: tokensOf(doc, keys) };
 }
 
+/** Which cells of an attention are masked: keys that come after their query. */
+export const hiddenIn = ({ causal }) => (row, column) => causal && column > row;
+
 /** For the words above a view: "cross" where its rows are named by what they write. */
 export function crossVariant(doc, state) {
-  const attention = byId(doc, state.get("attention"));
+  const attention = attentionOf(doc, state.get("attention"));
   return attention && writes(doc, attention) ? "cross" : "";
 }
 
@@ -89,8 +78,6 @@ export function headName({ t }, { attention, head }) {
   return `${t("layerName", attention)} · ${head === "mean" ? t("mean") : `${t("head")} ${head}`}`;
 }
 
-// Controls of the attention views: tabs for the kind, lists for a second head.
-
 /**
  * Lists for a layer and a head, and for the kind of attention where `kinds` are given: `get()` gives attention and head,
  * `choose(attention, head)` keeps them. A list of one is not shown.
@@ -100,11 +87,12 @@ export function picker({ doc, state, t }, get, choose, kinds = []) {
   const draw = () => {
     const { attention, head } = get(), layers = ofKind(doc, kindOf(attention));
     const heads = headsOf(attention).map((item) => [item, item === "mean" ? t("mean") : String(item)]);
-    showLists(set(row, { "aria-label": t("attention") }), [
+    const lists = [
       dropdown(t("attention"), kinds.map((kind) => [sameLayer(doc, kind, attention), t(kind)]), attention, (item) => choose(item, head), "attention"),
       dropdown(t("layer"), layers.map((item) => [item, String(item.layer)]), attention, (item) => choose(item, head), "layer"),
       dropdown(t("head"), heads, head, (number) => choose(attention, number), "head"),
-    ]);
+    ];
+    replace(set(row, { "aria-label": t("attention") }), lists.filter((list) => list.querySelector("option + option")));
     row.hidden = !row.childElementCount;
   };
   state.on(["attention", "head", "compare", "language"], draw);
@@ -119,28 +107,8 @@ export function pickers(context) {
   return picker(context, () => chosen(context), (attention, head) => state.set({ attention: attention.id, head }), kindsOf(doc));
 }
 
-/** One button for each kind of attention; none where there is only one. */
-export function kindTabs(context) {
-  const { doc, state } = context, kinds = kindsOf(doc);
-  if (kinds.length < 2) return null;
-  const choose = (kind) => state.set({ attention: sameLayer(doc, kind, chosen(context).attention).id });
-  const buttons = kinds.map((kind) => el("button", { type: "button", onclick: () => choose(kind) }));
-  const row = el("div", { class: "either", role: "group" }, buttons);
-  const name = () => {
-    set(row, { "aria-label": context.t("attention") });
-    buttons.forEach((button, place) => {
-      button.textContent = context.t(kinds[place]);
-      set(button, { "aria-pressed": String(kinds[place] === kindOf(chosen(context).attention)) });
-    });
-  };
-  state.on(["attention", "language"], name);
-  name();
-  return row;
-}
 
-// Which cross-attention is shown, and lists to choose it: the page's choice where that is one, else the last that was.
-
-// A function that gives { attention, head }; at first the mean of the last layer.
+/** A function that gives the cross-attention and head to show: the page's where that is one, else the last that was. */
 export function crossChoice({ doc, state }) {
   const layers = ofKind(doc, "decoder.cross");
   let last = { attention: layers.at(-1), head: headsOf(layers.at(-1))[0] };
@@ -153,20 +121,17 @@ export function crossChoice({ doc, state }) {
 
 // What the image and the series share: their tokens are patches, after `first` that are none, and one of them looks.
 
-/** The token that looks: the pinned one, else `otherwise`; and a way to choose another. */
-export function looker({ doc, state }, otherwise) {
-  return {
-    from() {
-      const pinned = state.get("pinned");
-      return pinned?.sequence === "source" && doc.sequences.source[pinned.index] ? pinned.index : otherwise;
-    },
-    choose: (index) => state.set({ pinned: { sequence: "source", index } }),
-  };
+/** The token that looks: the pinned one, else `otherwise`. */
+export function lookingToken({ doc, state }, otherwise) {
+  const pinned = state.get("pinned");
+  return pinned?.sequence === "source" && doc.sequences.source[pinned.index] ? pinned.index : otherwise;
 }
+
+/** Lets a token of the source look. */
+export const pin = ({ state }, index) => state.set({ pinned: { sequence: "source", index } });
 
 /** What a token gives to the patches, which of them most, and what is left for the tokens before them. */
 export function sharesOf(weights, from, first) {
   const row = [...rowOf(weights, from)], patches = row.slice(first);
-  const rest = row.slice(0, first).reduce((sum, share) => sum + share, 0);
-  return { patches, rest, best: first + patches.indexOf(Math.max(...patches)) };
+  return { patches, rest: total(row.slice(0, first)), best: first + peak(patches) };
 }

@@ -1,5 +1,5 @@
 // Draws a view, and draws it again when its width or the state it follows changes.
-import { clear, el, onWidth, svg } from "../dom.js";
+import { el, onWidth, replace, svg } from "../dom.js";
 import { label, paragraph, resize } from "./text.js";
 
 function failed(error) {
@@ -7,28 +7,31 @@ function failed(error) {
   return [el("p", { class: "failure" }, error.message)];
 }
 
-// `draw(width, note)` gives the nodes (or a promise of them); the last one asked for wins, and what had the
-// focus (by its data-keep) has it again. Gives a function that draws again.
+// Runs `draw` with what it is promised, unless a later call has overtaken it.
+export function latest(draw) {
+  let turn = 0;
+  return async (promise) => {
+    const ticket = ++turn, value = await promise;
+    if (ticket === turn) draw(value);
+  };
+}
+
+// `draw(width, note)` gives the nodes (or a promise of them); the last one asked for wins. Gives a function that
+// draws again.
 export function redrawn(root, state, keys, draw) {
   const stage = el("div", { class: "figure-stage waiting" });
   root.append(stage);
   const note = tooltip(root);
   root.style.position = "relative";
-  let turn = 0, width = 0;
-
-  async function again() {
-    turn += 1;
-    const ticket = turn;
-    const nodes = await Promise.resolve().then(() => draw(width, note)).catch(failed);
-    if (ticket !== turn) return;
-    const focusKey = stage.contains(document.activeElement) ? document.activeElement.dataset.keep : undefined;
+  let width = 0;
+  const show = latest((nodes) => {
     const unfolded = stage.querySelector("details[open]") !== null;
     note.hide();
-    clear(stage).append(...nodes);
+    replace(stage, nodes);
     stage.classList.remove("waiting");
     if (unfolded) stage.querySelector("details")?.setAttribute("open", "");
-    if (focusKey) stage.querySelector(`[data-keep="${CSS.escape(focusKey)}"]`)?.focus({ preventScroll: true });
-  }
+  });
+  const again = () => show(Promise.resolve().then(() => draw(width, note)).catch(failed));
 
   state.on([...keys, "language", "level", "theme"], again);
   onWidth(stage, (wide) => {

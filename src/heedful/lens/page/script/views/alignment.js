@@ -1,8 +1,8 @@
 // Which word became which: a guess made from attention, drawn as pairs and as a map.
-import { largest } from "../attention/measure.js";
-import { latest } from "../attention/selection.js";
+import { largest, peak, rowOf } from "../attention/measure.js";
 import { cellUnder, clear, dropdown, el, onHover, onKeys, onWidth, set, svg } from "../dom.js";
 import { frame, isLarge, paint, SCALES } from "../drawing/map.js";
+import { latest } from "../drawing/stage.js";
 import { fitted, label, number, percent, resize, widthOf } from "../drawing/text.js";
 import { givenVariant } from "../generation/answer.js";
 
@@ -104,13 +104,7 @@ export function mount(root, context) {
 const ROW = 30, TOP = 26;
 
 // Each target word with the source word it looks at most: [source, target].
-function bestLinks({ shape: [targets, sources], at }) {
-  return Array.from({ length: targets }, (_, to) => {
-    let best = 0;
-    for (let from = 1; from < sources; from += 1) if (at(to, from) > at(to, best)) best = from;
-    return [best, to];
-  });
-}
+const bestLinks = (weights) => Array.from({ length: weights.shape[0] }, (_, to) => [peak(rowOf(weights, to)), to]);
 
 function pairsOf({ source, target, links, weights, width, watch, deep, t }) {
   const rows = Math.max(source.length, target.length);

@@ -1,9 +1,10 @@
 // Two heads side by side, and what the first does more or less than the second.
 import { difference, jensenShannon, largest, mean, rowOf } from "../attention/measure.js";
-import { chosen, comparedWith, crossVariant, headName, latest, picker, tokensAt, weightsOf } from "../attention/selection.js";
+import { chosen, comparedWith, crossVariant, headName, hiddenIn, picker, tokensAt, weightsOf } from "../attention/selection.js";
 import { hue } from "../color.js";
 import { el } from "../dom.js";
 import { createLegend, createMap, SCALES } from "../drawing/map.js";
+import { latest } from "../drawing/stage.js";
 
 export const name = "compare";
 export const fits = ({ attentions }) => attentions.length > 1 || attentions.some(({ heads }) => heads.length > 1);
@@ -31,11 +32,11 @@ export function mount(root, context) {
     const distances = rows.map((_, row) => jensenShannon(rowOf(a, row), rowOf(b, row)));
     const names = [first, second].map((each) => headName(context, each));
     const identical = first.attention === second.attention && first.head === second.head;
-    current = { a, b, rows, columns, distances, causal: first.attention.causal, identical };
+    const hidden = hiddenIn(first.attention);
+    current = { a, b, rows, columns, distances, hidden, identical };
     between.textContent = t("with");
     map.draw({
-      rows, columns, digits: false, hint: t("hint"), label: t("label", { a: names[0], b: names[1] }),
-      hidden: (row, column) => first.attention.causal && column > row,
+      rows, columns, hidden, digits: false, hint: t("hint"), label: t("label", { a: names[0], b: names[1] }),
       bars: state.get("level") === "deep" && { values: distances, title: t("bars"), color: hue(3) },
       panels: [
         { title: `${t("first")} · ${names[0]}`, map: a, scale: SCALES.weights, most },
@@ -58,9 +59,9 @@ function summary({ state, t }, { rows, distances, identical }) {
   return t(typical < 0.2 ? "same" : typical < 0.45 ? "partly" : "apart", { token });
 }
 
-function cellSentence({ t }, { a, b, rows, columns, causal }, { query, key }) {
+function cellSentence({ t }, { a, b, rows, columns, hidden }, { query, key }) {
   const values = { query: rows[query].text, key: columns[key].text };
-  if (causal && key > query) return t("hiddenPair", values);
+  if (hidden(query, key)) return t("hiddenPair", values);
   const place = query * columns.length + key, first = a.data[place], second = b.data[place];
   const signed = (first - second >= 0 ? "+" : "−") + Math.abs(first - second).toFixed(4);
   return t("cell", { ...values, a: first.toFixed(4), b: second.toFixed(4), d: signed });

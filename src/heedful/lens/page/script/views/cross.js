@@ -1,8 +1,9 @@
 // Cross-attention while translating: what each written word was mixed from, drawn from the row that predicted it.
 import { entropy, largest, rowOf, strongest, total } from "../attention/measure.js";
-import { crossChoice, latest, picker, weightsOf } from "../attention/selection.js";
+import { crossChoice, picker, weightsOf } from "../attention/selection.js";
 import { ink, shade } from "../color.js";
 import { clear, el, onHover, onWidth, set, svg } from "../dom.js";
+import { latest } from "../drawing/stage.js";
 import { label, number, percent, resize, visible, wrapWords } from "../drawing/text.js";
 import { currentRow, givenVariant } from "../generation/answer.js";
 

@@ -1,11 +1,12 @@
 // One head large: who looks at whom, with the weight of every pair.
 import { largest, rankIn, rowOf } from "../attention/measure.js";
-import { chosen, crossVariant, headName, kindName, latest, tokensAt, weightsOf, writes } from "../attention/selection.js";
+import { chosen, crossVariant, headName, hiddenIn, kindName, tokensAt, weightsOf, writes } from "../attention/selection.js";
 import { kindOf } from "../choice.js";
 import { shadeBytes } from "../color.js";
 import { el, svg } from "../dom.js";
 import { grid, picture, pixels } from "../drawing/matrix.js";
 import { createLegend, createMap, isLarge, SCALES } from "../drawing/map.js";
+import { latest } from "../drawing/stage.js";
 import { resize } from "../drawing/text.js";
 
 export const name = "head";
@@ -31,7 +32,7 @@ export function mount(root, context) {
     const { attention, head } = chosen(context);
     const { rows, columns } = tokensAt(doc, attention);
     const most = largest(weights.data);
-    const hidden = (row, column) => attention.causal && column > row;
+    const hidden = hiddenIn(attention);
     current = { attention, head, weights, most, hidden, rows, columns, large: isLarge({ rows, columns }) };
     const name = `${kindName(context, kindOf(attention))}, ${headName(context, { attention, head })}`;
     map.draw({
@@ -45,9 +46,9 @@ export function mount(root, context) {
   return load();
 }
 
-function sentence({ doc, state, t }, { attention, head, weights, rows, columns }, { query, key }) {
+function sentence({ doc, state, t }, { attention, head, weights, hidden, rows, columns }, { query, key }) {
   const values = { query: rows[query].text, key: columns[key].text };
-  if (attention.causal && key > query) return t("hiddenPair", values);
+  if (hidden(query, key)) return t("hiddenPair", values);
   const row = rowOf(weights, query), weight = row[key];
   const percent = `${(weight * 100).toFixed(weight < 0.1 ? 1 : 0)}%`;
   if (state.get("level") !== "deep") return t(writes(doc, attention) ? "cellCross" : "cellSimple", { ...values, percent });

@@ -1,8 +1,8 @@
 // All heads at a glance: a small map for each, drawn in idle time, so that the page opens at once.
 import { evenly, habit, largest, shrunk } from "../attention/measure.js";
-import { chosen, crossVariant, headName, kindName, kindTabs } from "../attention/selection.js";
-import { kindOf, ofKind } from "../choice.js";
-import { dropdown, el, showLists } from "../dom.js";
+import { chosen, crossVariant, headName, hiddenIn, kindName, kindsOf } from "../attention/selection.js";
+import { kindOf, ofKind, sameLayer } from "../choice.js";
+import { dropdown, either, el, replace } from "../dom.js";
 import { createGallery } from "../drawing/gallery.js";
 import { raster, SCALES } from "../drawing/map.js";
 
@@ -15,7 +15,7 @@ export const variant = crossVariant;
 export function mount(root, context) {
   const { doc, state, t } = context;
   const small = new Map();
-  const sorting = el("div", { class: "picks" });
+  const picks = el("div", { class: "picks" });
   let order = "place";
   const note = el("p", { class: "soft note" });
   const gallery = createGallery({
@@ -26,7 +26,7 @@ export function mount(root, context) {
     },
   });
   root.classList.add("attention");
-  root.append(el("div", { class: "picks" }, kindTabs(context), sorting), gallery.node, note);
+  root.append(picks, gallery.node, note);
 
   let turn = 0, drawn = null;
   const paint = async (cells) => {
@@ -39,20 +39,21 @@ export function mount(root, context) {
         if (ticket !== turn) return;
       }
       const map = small.get(cell.weights);
-      const hidden = (row, column) => cell.attention.causal && column > row;
-      gallery.picture(cell, raster(map, SCALES.weights, largest(map.data), hidden));
+      gallery.picture(cell, raster(map, SCALES.weights, largest(map.data), hiddenIn(cell.attention)));
     }
   };
   const draw = () => {
-    const kind = kindOf(chosen(context).attention), deep = state.get("level") === "deep";
+    const { attention } = chosen(context), kind = kindOf(attention), deep = state.get("level") === "deep";
     const cells = cellsOf(context, kind);
     const orders = { place: "byPlace", entropy: "byEntropy", ...(cells[0].distance === null ? {} : { distance: "byDistance" }) };
     const by = deep && order in orders ? order : "place";
-    const choose = (next) => {
-      order = next;
-      draw();
-    };
-    showLists(sorting, deep ? [dropdown(t("order"), Object.entries(orders).map(([key, word]) => [key, t(word)]), by, choose, "order")] : []);
+    const kinds = kindsOf(doc).map((item) => [item, t(item)]);
+    const goTo = (item) => state.set({ attention: sameLayer(doc, item, chosen(context).attention).id });
+    const sort = (next) => ((order = next), draw());
+    replace(picks, [
+      kinds.length > 1 ? either(t("attention"), kinds, kind, goTo) : "",
+      deep ? dropdown(t("order"), Object.entries(orders).map(([key, word]) => [key, t(word)]), by, sort, "order") : "",
+    ]);
     const sorted = by === "place" ? cells : [...cells].sort((a, b) => a[by] - b[by]);
     for (const cell of cells) {
       const place = { layer: cell.attention.layer, head: cell.head };
@@ -61,7 +62,7 @@ export function mount(root, context) {
     const inLayer = (item) => ({ title: t("layerName", item), cells: cells.filter((cell) => cell.attention === item) });
     const rows = by === "place" ? ofKind(doc, kind).map(inLayer) : [{ title: "", cells: sorted }];
     gallery.draw(rows, t("label", { kind: kindName(context, kind) }));
-    const { queries, keys } = cells[0].attention;
+    const { queries, keys } = attention;
     const tokens = Math.max(doc.sequences[queries].length, doc.sequences[keys].length);
     note.textContent = [deep ? t("about") : "", tokens > SIDE ? t("shrunk") : ""].join(" ").trim();
     drawn = kind;

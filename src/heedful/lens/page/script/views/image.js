@@ -1,5 +1,5 @@
 // The image as the model reads it: patches, and what a chosen one looks at.
-import { chosen, headName, looker, sharesOf, weightsOf } from "../attention/selection.js";
+import { chosen, headName, lookingToken, pin, sharesOf, weightsOf } from "../attention/selection.js";
 import { dropdown, el, onKeys, svg } from "../dom.js";
 import { cells } from "../drawing/matrix.js";
 import { redrawn } from "../drawing/stage.js";
@@ -20,47 +20,31 @@ function nameOf({ doc, t }, index) {
   return t("patch", { row: Math.floor(place / columns) + 1, column: (place % columns) + 1 });
 }
 
-function controls({ t }, names, { from, choose }, look, changed) {
-  const slider = el("input", {
-    type: "range", min: 0, max: 1, step: 0.05, value: look.strength, "data-keep": "strength",
-    oninput: () => changed({ strength: Number(slider.value) }),
-  });
-  return el("div", { class: "picks" },
-    dropdown(t("from"), names.map((text, index) => [index, text]), from(), choose, "from"),
-    dropdown(t("style"), STYLES.map((style) => [style, t(style)]), look.style, (style) => changed({ style }), "style"),
-    el("label", {}, el("span", {}, t("strength")), slider));
-}
-
 export function mount(root, context) {
   const { doc, state, t } = context;
-  const look = { style: "tint", strength: 0.85 };
   const { prefix } = doc.image;
-  const looking = looker(context, 0); // the class token, where there is one
+  let style = STYLES[0], strength = 0.85;
   const named = (index) => nameOf(context, index);
   const again = redrawn(root, state, ["attention", "head", "pinned"], async (width, note) => {
-    const { attention, head } = chosen(context);
-    const from = looking.from();
-    const read = async (item) => sharesOf(await weightsOf(context, { attention, head: item }), from, prefix);
-    const [{ patches: shares, rest, best }, ...heads] = await Promise.all([head, ...attention.heads.keys()].map(read));
-    const share = (place) => percent(shares[place]);
-    const figure = patches({
-      image: doc.image, width, from, head, shares, heads: heads.map((item) => item.patches), look,
-      words: {
-        title: headName(context, { attention, head }), map: t("map", { from: named(from) }), head: t("head"), heads: t("heads"),
-      },
-      describe: (place) => `${named(place + prefix)}: ${share(place)}`, note,
-      choose: (place) => looking.choose(place + prefix),
-      chooseHead: (item) => state.set({ head: item }),
+    const item = chosen(context);
+    const from = lookingToken(context, 0); // the class token, where there is one
+    const read = async (head) => sharesOf(await weightsOf(context, { ...item, head }), from, prefix);
+    const [{ patches: shares, rest, best }, ...heads] = await Promise.all([item.head, ...item.attention.heads.keys()].map(read));
+    const { node, veil } = patches(context, { width, note, item, from, shares, heads, style, named });
+    veil.setAttribute("opacity", strength);
+    const slider = el("input", {
+      type: "range", min: 0, max: 1, step: 0.05, value: strength, "data-keep": "strength",
+      oninput: () => veil.setAttribute("opacity", (strength = Number(slider.value))), // in use, it must not be replaced
     });
-    const change = (changes) => {
-      Object.assign(look, changes);
-      if (changes.style) again();
-      else figure.strengthen(look.strength); // a slider in use must not be replaced
-    };
-    const notes = [t("most", { from: named(from), to: named(best), share: share(best - prefix) })];
+    const notes = [t("most", { from: named(from), to: named(best), share: percent(shares[best - prefix]) })];
     if (prefix) notes.push(t("own", { share: percent(rest) }));
-    const names = doc.sequences.source.map((_, index) => named(index));
-    return [controls(context, names, looking, look, change), figure.node, el("p", { class: "figure-note" }, notes.join(" "))];
+    return [
+      el("div", { class: "picks" },
+        dropdown(t("from"), doc.sequences.source.map((_, index) => [index, named(index)]), from, (index) => pin(context, index), "from"),
+        dropdown(t("style"), STYLES.map((each) => [each, t(each)]), style, (next) => ((style = next), again()), "style"),
+        el("label", {}, el("span", {}, t("strength")), slider)),
+      node, el("p", { class: "figure-note" }, notes.join(" ")),
+    ];
   });
 }
 
@@ -110,54 +94,51 @@ function grid({ rows, columns }, [width, height]) {
   return svg("path", { d: across.concat(down).join(""), ...look });
 }
 
-function thumbnail({ image, shares, look, name, chosen, size, choose }) {
-  const button = { tabindex: 0, role: "button", "aria-label": name, "aria-pressed": String(chosen), "data-keep": name };
-  const node = svg("g", { ...button, style: { cursor: "pointer" } },
-    picture(image, size), overlay(image, shares, size, look.style));
-  const frame = chosen ? { stroke: "var(--accent-2)", "stroke-width": 2.5 } : { stroke: "var(--line)", "stroke-width": 1 };
-  node.append(svg("rect", { width: size[0], height: size[1], fill: "none", ...frame }));
-  const bold = chosen ? { fill: "var(--accent-2)", weight: 650 } : {};
-  node.append(label(name, 0, size[1] + 15, { size: 11.5, ...bold }));
-  node.addEventListener("click", choose);
+function thumbnail({ name, chosen, size, place, choose }, ...pictures) {
+  const [frame, bold] = chosen ? [{ stroke: "var(--accent-2)", "stroke-width": 2.5 }, { fill: "var(--accent-2)", weight: 650 }]
+    : [{ stroke: "var(--line)", "stroke-width": 1 }];
+  const node = svg("g", {
+    transform: `translate(${place})`, tabindex: 0, role: "button", "aria-label": name, "aria-pressed": String(chosen),
+    "data-keep": name, style: { cursor: "pointer" }, onclick: choose,
+  }, pictures, svg("rect", { width: size[0], height: size[1], fill: "none", ...frame }), label(name, 0, size[1] + 15, { size: 11.5, ...bold }));
   onKeys(node, (key) => (key === "Enter" || key === " " ? choose() : false));
   return node;
 }
 
-// Gives the drawing and a way to strengthen or weaken what lies over the image.
-export function patches({ image, width, from, head, shares, heads, look, words, describe, note, choose, chooseHead }) {
+// Gives the drawing, and the veil that lies over the image.
+function patches(context, { width, note, item, from, shares, heads, style, named }) {
+  const { doc: { image }, state, t } = context;
+  const { rows, columns, prefix } = image;
   const beside = width >= 720;
-  const ratio = image.rows / image.columns;
+  const ratio = rows / columns;
   const side = Math.min(beside ? 440 : width, width);
   const size = [side, side * ratio];
-  const { rows, columns } = image;
-  const veil = overlay(image, shares, size, look.style);
+  const veil = overlay(image, shares, size, style);
   const main = svg("g", { transform: "translate(0 22)" }, picture(image, size), veil, grid(image, size));
-  const place = from - image.prefix;
+  const place = from - prefix;
   if (place >= 0) main.append(svg("rect", {
     x: ((place % columns) * size[0]) / columns, y: (Math.floor(place / columns) * size[1]) / rows,
     width: size[0] / columns, height: size[1] / rows,
     fill: "none", stroke: "var(--accent)", "stroke-width": 3, "pointer-events": "none",
   }));
+  const at = (r, c) => r * columns + c;
+  const map = t("map", { from: named(from) });
   main.append(cells({
-    rows, columns, width: size[0], height: size[1], name: words.map, key: "patches", leave: () => note.hide(),
-    look: (r, c, box) => note.show(box, describe(r * columns + c)), choose: (r, c) => choose(r * columns + c),
+    rows, columns, width: size[0], height: size[1], name: map, key: "patches",
+    choose: (r, c) => pin(context, at(r, c) + prefix),
+    ...note.over((r, c) => `${named(at(r, c) + prefix)}: ${percent(shares[at(r, c)])}`),
   }));
   const heading = { size: 12.5, weight: 600, fill: "var(--ink)" };
-  const node = svg("svg", { role: "group", "aria-label": words.map }, label(words.title, 0, 12, heading), main);
-
   const [left, top] = beside ? [side + 48, 0] : [0, size[1] + 50];
-  const room = width - left;
-  const { fitting, small } = tiling(heads.length, [room, beside ? size[1] + 22 : 560], ratio);
-  const thumbs = heads.map((item, n) => {
-    const [x, y] = [left + (n % fitting) * (small + GAP), top + 22 + Math.floor(n / fitting) * (small * ratio + 30)];
-    const options = { image, shares: item, look, name: `${words.head} ${n}`, chosen: n === head, choose: () => chooseHead(n) };
-    return svg("g", { transform: `translate(${x} ${y})` }, thumbnail({ ...options, size: [small, small * ratio] }));
-  });
-  node.append(label(words.heads, left, top + 12, heading), ...thumbs);
-  const under = top + 22 + Math.ceil(heads.length / fitting) * (small * ratio + 30);
-  const height = Math.ceil(Math.max(size[1] + 28, under));
-  resize(node, width, height);
-  const strengthen = (strength) => veil.setAttribute("opacity", strength);
-  strengthen(look.strength);
-  return { node, strengthen };
+  const { fitting, small } = tiling(heads.length, [width - left, beside ? size[1] + 22 : 560], ratio);
+  const high = small * ratio;
+  const thumbs = heads.map(({ patches: seen }, n) => thumbnail({
+    name: `${t("head")} ${n}`, chosen: n === item.head, size: [small, high], choose: () => state.set({ head: n }),
+    place: [left + (n % fitting) * (small + GAP), top + 22 + Math.floor(n / fitting) * (high + 30)],
+  }, picture(image, [small, high]), overlay(image, seen, [small, high], style)));
+  const node = svg("svg", { role: "group", "aria-label": map },
+    label(headName(context, item), 0, 12, heading), main, label(t("heads"), left, top + 12, heading), thumbs);
+  const under = top + 22 + Math.ceil(heads.length / fitting) * (high + 30);
+  resize(node, width, Math.ceil(Math.max(size[1] + 28, under)));
+  return { node, veil };
 }

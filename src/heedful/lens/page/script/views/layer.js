@@ -1,5 +1,6 @@
 // One layer beside its attention: normalization, the residual stream, and the feed-forward's neurons.
 import { mean } from "../attention/measure.js";
+import { attentionOf } from "../choice.js";
 import { hue, shadeBytes } from "../color.js";
 import { onHover, svg } from "../dom.js";
 import { extent, feet, line, rules, scale, ticks } from "../drawing/chart.js";
@@ -11,7 +12,7 @@ export const name = "layer";
 export const fits = (doc) => doc.layers.length > 0;
 
 function layerOf({ doc, state }) {
-  const chosen = state.get("layer");
+  const chosen = attentionOf(doc, state.get("attention"));
   return doc.layers.find((item) => item.stack === chosen?.stack && item.layer === chosen.layer) ?? doc.layers[0];
 }
 
@@ -27,7 +28,7 @@ function follow(root, { doc, state }) {
 export function mount(root, context) {
   const { doc, arrays, state, t } = context;
   follow(root, context);
-  redrawn(root, state, ["layer"], async (width, note) => {
+  redrawn(root, state, ["attention"], async (width, note) => {
     const layer = layerOf(context);
     const read = (id) => (id ? arrays.get(id) : null);
     const pairs = await Promise.all(layer.norms.map(async (norm) => ({

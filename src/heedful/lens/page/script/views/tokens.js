@@ -1,9 +1,10 @@
 // The tokens themselves: point at one to see what it looks at and what looks at it.
 import { columnOf, columnSums, largest, rowOf, strongest } from "../attention/measure.js";
-import { chosen, crossVariant, latest, sidesOf, tokensOf, weightsOf, writes } from "../attention/selection.js";
+import { chosen, crossVariant, sidesOf, tokensOf, weightsOf, writes } from "../attention/selection.js";
 import { createChips } from "../attention/sentence.js";
 import { hue } from "../color.js";
 import { clear, el } from "../dom.js";
+import { latest } from "../drawing/stage.js";
 import { isGiven } from "../generation/answer.js";
 
 export const name = "tokens";
