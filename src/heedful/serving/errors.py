@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
@@ -112,6 +112,9 @@ def error_response(path: str, refusal: APIError) -> Json:
     return Json({"error": error}, status, headers)
 
 
+EXPECTED = (APIError, RequestValidationError, HTTPException, HeedfulError)
+
+
 def as_api_error(error: Exception) -> APIError | None:
     """Return an exception as an APIError; None for an unexpected one."""
     if isinstance(error, APIError):
@@ -125,15 +128,10 @@ def as_api_error(error: Exception) -> APIError | None:
     return APIError(400, str(error)) if isinstance(error, HeedfulError) else None
 
 
-def handle(app: FastAPI) -> None:
-    """Register the handlers of an app. Unexpected exceptions go on to the middleware."""
-    for kind in (APIError, RequestValidationError, HTTPException, HeedfulError):
-        app.add_exception_handler(kind, _answer)
-
-
-async def _answer(request: Request, error: Exception) -> Json:
+async def answer_error(request: Request, error: Exception) -> Json:
+    """Handle an exception of a route. Those that are not EXPECTED go on to the middleware."""
     refusal = as_api_error(error)
-    assert refusal is not None  # `handle` registers only such exceptions
+    assert refusal is not None  # it is one of EXPECTED
     response = error_response(request.url.path, refusal)
     response.headers.update(getattr(error, "headers", None) or {})  # Allow, for an unsupported method
     return response
