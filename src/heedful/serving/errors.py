@@ -107,7 +107,7 @@ def error_response(path: str, refusal: APIError) -> Json:
         kind = TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
         error = {"message": refusal.message, "type": kind, "param": refusal.param, "code": refusal.code}
     headers = {401: {"WWW-Authenticate": "Bearer"}, 408: {"Connection": "close"}}.get(status, {})
-    if refusal.retry_after is not None or status == 503:
+    if status == 503:
         headers["Retry-After"] = str(max(1, math.ceil(refusal.retry_after or RETRY_AFTER)))
     return Json({"error": error}, status, headers)
 
