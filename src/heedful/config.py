@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
@@ -29,7 +29,12 @@ class Config:
 
     def __new__(cls, **values: Any) -> Self:
         """Check the keys here, before Python's TypeError, so that the error can suggest the nearest name."""
-        _check_keys(cls, values)
+        names = [field.name for field in fields(cls)]
+        for key in values:
+            if key not in names and key in cls.renamed:
+                raise ConfigError(f"{cls.title}: {key!r} is now called {cls.renamed[key]!r}")
+            if key not in names:
+                raise ConfigError(f"{cls.title}: {unknown('key', key, names)}")
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -66,7 +71,6 @@ class Config:
 
     def changed(self, **changes: Any) -> Self:
         """Return a copy with some fields changed, checked again."""
-        _check_keys(type(self), changes)
         return replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -110,15 +114,6 @@ class FamilyConfig(Config):
         if tag != cls.family:
             raise ConfigError(f"this is a config of the family {tag!r}, not of {cls.family!r}")
         return super().from_dict(remaining)
-
-
-def _check_keys(cls: type[Config], values: Mapping[str, Any]) -> None:
-    names = [field.name for field in fields(cls)]
-    for key in values:
-        if key not in names and key in cls.renamed:
-            raise ConfigError(f"{cls.title}: {key!r} is now called {cls.renamed[key]!r}")
-        if key not in names:
-            raise ConfigError(f"{cls.title}: {unknown('key', key, names)}")
 
 
 @cache
@@ -168,7 +163,7 @@ FILE_ENDINGS = (".json", ".yaml", ".yml")
 def read_mapping(path: str | Path) -> dict[str, Any]:
     """Read a JSON or YAML file as a dict; a repeated key is an error."""
     path = Path(path)
-    read = _read_json if _ending(path) == ".json" else _read_yaml
+    read = partial(json.loads, object_pairs_hook=_unique) if _ending(path) == ".json" else _read_yaml
     try:
         values = read(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -227,10 +222,6 @@ def _unique(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
             raise ConfigError(f"the key {key!r} is given twice")
         values[key] = value
     return values
-
-
-def _read_json(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_unique)
 
 
 class _StrictLoader(yaml.SafeLoader):

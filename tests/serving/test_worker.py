@@ -244,7 +244,7 @@ def test_batched_requests_get_their_own_answers_whatever_others_send(name: str) 
                 await refused
             assert error.value.index == 1
             assert error.value.reason == predictor.validation_error(bad)
-            await until(lambda: worker._n_queued() == worker.waiting == sum(map(len, asks)))
+            await until(lambda: worker._engine.n_waiting == worker.waiting == sum(map(len, asks)))
             tasks[0].cancel()
             await asyncio.wait([tasks[0]])
             assert worker.waiting == sum(map(len, asks[1:]))
@@ -268,7 +268,7 @@ def test_what_fails_only_when_it_is_read_fails_alone() -> None:
     async def both(worker: ModelWorker) -> list[Any]:
         async with BlockedWorker(worker):
             tasks = [asyncio.create_task(worker.predict([fine, outcome])) for outcome in (fine, huge, fine)]
-            await until(lambda: worker._n_queued() == 6)
+            await until(lambda: worker._engine.n_waiting == 6)
         return await asyncio.gather(*tasks, return_exceptions=True)
 
     with opened(predictor) as worker:
@@ -324,14 +324,14 @@ def test_several_threads_answer_as_one_does_and_leave_the_model_to_who_asks_for_
         during.append(len(begun) + len(ended) - before)
 
     async def crowd(worker: ModelWorker) -> list[list[str]]:
-        step = worker._step
+        step = worker._engine.step
 
         def calls_of(thread: int) -> None:
             begun.append(thread)
             step(thread)
             ended.append(thread)
 
-        monkeypatch.setattr(worker, "_step", calls_of)
+        monkeypatch.setattr(worker._engine, "step", calls_of)
         requested = [asyncio.create_task(worker.predict([text])) for text in texts]
         for _ in range(5):
             await worker.call(moment)

@@ -1,18 +1,17 @@
 """The app: all routes and middleware, /health, /metrics, and the API's schema at /openapi.json and /docs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.middleware import Middleware
-from fastapi.openapi.utils import get_openapi
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from pydantic import BaseModel
 
 from . import predicting
 from .admission import AdmissionMiddleware, is_open
-from .errors import Json, handle
+from .errors import EXPECTED, Json, answer_error
 from .libretranslate import routes as libretranslate
 from .metrics import CONTENT_TYPE, Metrics
 from .models import Models
@@ -24,9 +23,7 @@ from .state import ServerState, server_state
 
 router = APIRouter(tags=["status"])
 
-DOCS_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
+DOCS_POLICY = f"{page.POLICY}; style-src 'unsafe-inline'; form-action 'none'"
 DOCS_STYLE = """
 :root { color-scheme: light dark; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 0 auto; padding: 1rem; }
@@ -52,17 +49,18 @@ def create_app(models: Models, settings: Settings) -> FastAPI:
     middleware = [Middleware(RequestLogMiddleware, state=state), Middleware(AdmissionMiddleware, state=state)]
     app = FastAPI(
         title="Heedful",
+        version=API_VERSION,
         docs_url=None,
         redoc_url=None,
         default_response_class=Json,
         middleware=middleware,
+        exception_handlers=dict.fromkeys(EXPECTED, answer_error),
         redirect_slashes=False,
     )
     app.state.server = state
-    handle(app)
-    _describe(app)
     for routes in (page.router, libretranslate.router, openai.router, predicting.router, router):
         app.include_router(routes)
+    _correct(app.openapi(), locked=bool(settings.api_keys))  # now: during a request it would block the event loop
     return app
 
 
@@ -72,19 +70,8 @@ async def docs(request: Request) -> HTMLResponse:
     return HTMLResponse(_docs_page(request.app.openapi()), headers={"Content-Security-Policy": DOCS_POLICY})
 
 
-def _describe(app: FastAPI) -> None:
-    """Add to an app's schema what its middleware and its error handlers do."""
-
-    def openapi() -> Schema:
-        if app.openapi_schema is None:
-            schema = get_openapi(title=app.title, version=API_VERSION, routes=app.routes)
-            app.openapi_schema = _corrected(schema, locked=bool(app.state.server.settings.api_keys))
-        return app.openapi_schema
-
-    app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI's own documentation does it
-
-
-def _corrected(schema: Schema, *, locked: bool) -> Schema:
+def _correct(schema: Schema, *, locked: bool) -> None:
+    """Describe in a schema what the middleware and the error handlers do."""
     for path, _, operation in _operations(schema):
         operation["responses"].pop(UNUSED_STATUS, None)
         for status, answer in operation["responses"].items():
@@ -96,56 +83,41 @@ def _corrected(schema: Schema, *, locked: bool) -> Schema:
         schema["components"]["securitySchemes"] = KEY_SCHEMES
     for unused in ("HTTPValidationError", "ValidationError"):
         schema["components"]["schemas"].pop(unused, None)
-    return schema
 
 
 def _docs_page(schema: Schema) -> str:
-    title = escape(schema["info"]["title"])
-    routes = "".join(_route(schema, *entry) for entry in _operations(schema))
-    statuses = {
-        status: answer["description"]
-        for _, _, operation in _operations(schema)
-        for status, answer in operation["responses"].items()
-    }
-    meanings = _list(
-        f"<code>{escape(status)}</code> {escape(description)}" for status, description in sorted(statuses.items())
-    )
+    title, routes = escape(schema["info"]["title"]), ""
+    statuses: dict[str, str] = {}
+    for path, method, operation in _operations(schema):
+        description = operation.get("description") or operation.get("summary", "")
+        statuses |= {status: answer["description"] for status, answer in operation["responses"].items()}
+        routes += (
+            f"<h2>{escape(method.upper())} {escape(path)}</h2><p>{escape(description)}</p>"
+            f"{_list(_fields(schema, operation))}"
+            f"<p><small>Status codes: {escape(' '.join(sorted(operation['responses'])))}</small></p>"
+        )
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f"<title>{title}</title><style>{DOCS_STYLE}</style><h1>{title}</h1>"
         f'<p>The routes of this server. For programs, there is <a href="openapi.json">openapi.json</a>.</p>'
-        f"{routes}<h2>Status codes</h2>{meanings}</html>"
+        f"{routes}<h2>Status codes</h2>{_list(sorted(statuses.items()))}</html>"
     )
 
 
-def _route(schema: Schema, path: str, method: str, operation: Schema) -> str:
-    description = operation.get("description") or operation.get("summary", "")
-    statuses = " ".join(sorted(operation["responses"]))
-    return (
-        f"<h2>{escape(method.upper())} {escape(path)}</h2><p>{escape(description)}</p>"
-        f"{_list(_fields(schema, operation))}<p><small>Status codes: {escape(statuses)}</small></p>"
-    )
-
-
-def _fields(schema: Schema, operation: Schema) -> Iterator[str]:
-    """Yield the parameters and the fields of the body, each with its description."""
-    for field in operation.get("parameters", []):
-        yield _field(field["name"], field, required=field.get("required", False))
+def _fields(schema: Schema, operation: Schema) -> Iterator[tuple[str, str]]:
+    """Yield the name and the description of each parameter and each field of the body."""
+    fields = [(field["name"], field, field.get("required")) for field in operation.get("parameters", [])]
     forms: list[Schema] = list(operation.get("requestBody", {}).get("content", {}).values())
     body: Schema = forms[0]["schema"] if forms else {}
     if "$ref" in body:
         body = schema["components"]["schemas"][body["$ref"].rpartition("/")[2]]
-    for name, field in body.get("properties", {}).items():
-        yield _field(name, field, required=name in body.get("required", []))
+    fields += [(name, field, name in body.get("required", [])) for name, field in body.get("properties", {}).items()]
+    for name, field, required in fields:
+        yield name, ("(required) " if required else "") + field.get("description", "")
 
 
-def _field(name: str, schema: Schema, *, required: bool) -> str:
-    text = " ".join(filter(None, ["(required)" if required else "", schema.get("description", "")]))
-    return f"<code>{escape(name)}</code> {escape(text)}"
-
-
-def _list(lines: Iterator[str]) -> str:
-    items = "".join(f"<li>{line}</li>" for line in lines)
+def _list(entries: Iterable[tuple[str, str]]) -> str:
+    items = "".join(f"<li><code>{escape(name)}</code> {escape(text)}</li>" for name, text in entries)
     return f"<ul>{items}</ul>" if items else ""
 
 

@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
@@ -107,9 +107,12 @@ def error_response(path: str, refusal: APIError) -> Json:
         kind = TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
         error = {"message": refusal.message, "type": kind, "param": refusal.param, "code": refusal.code}
     headers = {401: {"WWW-Authenticate": "Bearer"}, 408: {"Connection": "close"}}.get(status, {})
-    if refusal.retry_after is not None or status == 503:
+    if status == 503:
         headers["Retry-After"] = str(max(1, math.ceil(refusal.retry_after or RETRY_AFTER)))
     return Json({"error": error}, status, headers)
+
+
+EXPECTED = (APIError, RequestValidationError, HTTPException, HeedfulError)
 
 
 def as_api_error(error: Exception) -> APIError | None:
@@ -125,15 +128,10 @@ def as_api_error(error: Exception) -> APIError | None:
     return APIError(400, str(error)) if isinstance(error, HeedfulError) else None
 
 
-def handle(app: FastAPI) -> None:
-    """Register the handlers of an app. Unexpected exceptions go on to the middleware."""
-    for kind in (APIError, RequestValidationError, HTTPException, HeedfulError):
-        app.add_exception_handler(kind, _answer)
-
-
-async def _answer(request: Request, error: Exception) -> Json:
+async def answer_error(request: Request, error: Exception) -> Json:
+    """Handle an exception of a route. Those that are not EXPECTED go on to the middleware."""
     refusal = as_api_error(error)
-    assert refusal is not None  # `handle` registers only such exceptions
+    assert refusal is not None  # it is one of EXPECTED
     response = error_response(request.url.path, refusal)
     response.headers.update(getattr(error, "headers", None) or {})  # Allow, for an unsupported method
     return response

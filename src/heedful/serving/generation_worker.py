@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from functools import partial
-from threading import Lock
 from typing import Any
 
 from ..backends import prepare
@@ -22,13 +22,14 @@ CHARACTERS = 4  # of an average token
 class GenerationWorker(ModelWorker):
     """Its threads step one generation engine. On a CPU there is one thread for each core."""
 
+    _predictor: TextGenerator
+    _engine: GenerationEngine
+
     def __init__(self, predictor: TextGenerator, settings: Settings) -> None:
-        self._generator = predictor
         prepare(predictor.module, settings.precision)  # now, so that the first request need not wait for it
         on_cpu = all(weight.device.type == "cpu" for weight in predictor.module.parameters())
-        self._n_threads = CORE_BUDGET.total if on_cpu else 1
-        self._engine = GenerationEngine(predictor.module, n_workers=self._n_threads)
-        super().__init__(predictor, settings)
+        n_threads = CORE_BUDGET.total if on_cpu else 1
+        super().__init__(predictor, settings, GenerationEngine(predictor.module, n_workers=n_threads), n_threads)
 
     async def predict(self, items: Sequence[str]) -> list[str]:
         """Return the best answer to each text."""
@@ -42,7 +43,7 @@ class GenerationWorker(ModelWorker):
                 encoded, requests = await run_in_thread(size, self._requests, texts, config)
             hypotheses = await self._generate(requests)
             size = sum(len(each.tokens) for several in hypotheses for each in several)
-            return await run_in_thread(CHARACTERS * size, self._generator.decode, encoded, hypotheses, config.n_best)
+            return await run_in_thread(CHARACTERS * size, self._predictor.decode, encoded, hypotheses, config.n_best)
 
     async def stream(self, text: str, **options: Any) -> AsyncGenerator[list[StreamedToken] | Answer, None]:
         until = asyncio.get_running_loop().time() + self._settings.seconds
@@ -53,7 +54,7 @@ class GenerationWorker(ModelWorker):
         answers: list[Answer] = []
         for ids, request in zip(encoded.ids, requests, strict=True):
             updates = _TokenUpdates(request)
-            texts = _TokenTexts(self._generator.detokenizer(ids), " " if answers else "")
+            texts = _TokenTexts(self._predictor.detokenizer(ids), " " if answers else "")
             hypothesis: Hypothesis | None = None
             try:
                 self._enqueue(partial(self._engine.add_request, request))
@@ -63,72 +64,44 @@ class GenerationWorker(ModelWorker):
                         yield batch
             finally:
                 self._engine.abort(request)
-            answers.append(self._generator.answer(ids, hypothesis))
+            answers.append(self._predictor.answer(ids, hypothesis))
             if batch := list(texts.rest(answers[-1].text)):
                 yield batch
         yield joined(answers)
 
-    @property
-    def running(self) -> int:
-        return self._engine.n_running
-
     def _config(self, options: Mapping[str, Any]) -> GenerationConfig:
-        return self._generator.generation_config({"precision": self._settings.precision, **options})
+        return self._predictor.generation_config({"precision": self._settings.precision, **options})
 
     def _requests(self, texts: Sequence[str], config: GenerationConfig) -> tuple[EncodedTexts, list[GenerationRequest]]:
         """Tokenize texts and make requests of them; too slow for the event loop."""
-        encoded = self._generator.encode(texts)
-        return encoded, self._generator.requests(encoded.ids, config)
+        encoded = self._predictor.encode(texts)
+        return encoded, self._predictor.requests(encoded.ids, config)
 
     async def _generate(self, requests: Sequence[GenerationRequest]) -> list[list[Hypothesis]]:
-        if not requests:
-            return []
-        pending = _Pending(requests)
+        futures = [asyncio.wrap_future(_hypotheses(request)) for request in requests]
         try:
             self._enqueue(lambda: [self._engine.add_request(request) for request in requests])
-            return await asyncio.wrap_future(pending.future)
+            return await asyncio.gather(*futures)
         finally:
             self._engine.abort(*requests)
 
-    # Called by the threads
 
-    def _n_queued(self) -> int:
-        return self._engine.n_waiting
+def _hypotheses(request: GenerationRequest) -> Future[list[Hypothesis]]:
+    """Return a future of a request's hypotheses, which the engine's threads set."""
+    future: Future[list[Hypothesis]] = Future()
+    future.set_running_or_notify_cancel()  # to cancel it is to abort the request
 
-    def _has_work(self, thread: int) -> bool:
-        return self._engine.has_work_for(thread)
-
-    def _step(self, thread: int) -> None:
-        self._engine.step(thread)
-
-    def _fail_all(self, error: Exception, thread: int) -> None:
-        self._engine.fail_all(error, thread)
-
-
-class _Pending:
-    """A future of the hypotheses of several requests, done when all of them are. The engine's threads call it."""
-
-    def __init__(self, requests: Sequence[GenerationRequest]) -> None:
-        self.future: Future[list[list[Hypothesis]]] = Future()
-        self.future.set_running_or_notify_cancel()  # to cancel it is to abort the requests
-        self._requests = requests
-        self._hypotheses: dict[GenerationRequest, list[Hypothesis]] = {}
-        self._lock = Lock()
-        for request in requests:
-            request.on_token = self._on_token
-
-    def _on_token(self, state: RequestState) -> None:
+    def on_token(state: RequestState) -> None:
         if not state.finished:
             return
-        with self._lock:
-            if self.future.done():
-                return
-            if state.error is not None:
-                self.future.set_exception(state.error)
-                return
-            self._hypotheses[state.request] = state.hypotheses
-            if len(self._hypotheses) == len(self._requests):
-                self.future.set_result([self._hypotheses[request] for request in self._requests])
+        with suppress(InvalidStateError):  # two threads may report the end
+            if state.error is None:
+                future.set_result(state.hypotheses)
+            else:
+                future.set_exception(state.error)
+
+    request.on_token = on_token
+    return future
 
 
 class _TokenUpdates:

@@ -5,7 +5,7 @@ A small body can expand to a lot of memory: a compressed image to its pixels, ne
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import Any
 from urllib.parse import parse_qsl
@@ -15,6 +15,7 @@ from starlette.requests import Request
 
 from ..errors import DataError, MissingDependencyError
 from ..tasks.predictor import ItemError
+from .errors import APIError
 from .settings import Settings
 
 FORMS = URLENCODED, MULTIPART = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -36,6 +37,17 @@ async def form_fields(request: Request, *, max_files: int = 0) -> ImmutableMulti
         return ImmutableMultiDict(parse_qsl(body, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS))
     async with request.form(max_files=max_files) as form:
         return ImmutableMultiDict([(name, value) for name, value in form.multi_items() if isinstance(value, str)])
+
+
+def check_overrides(predictor: Any, overrides: Mapping[str, Any], settings: Settings) -> None:
+    """Refuse generation settings that a model does not have or that exceed the server's limits."""
+    if overrides and not predictor.generates_text:
+        name = min(overrides)
+        reason = f"{name}: this model, for {predictor.task}, does not generate text; leave it out"
+        raise APIError(400, reason, param=name)
+    for name, limit in (("max_new_tokens", settings.max_new_tokens), ("n_best", settings.max_n)):
+        if overrides.get(name, 1) > limit:
+            raise APIError(400, f"{name}: at most {limit:,} on this server, not {overrides[name]:,}", param=name)
 
 
 FORMATS = ("PNG", "JPEG")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,11 +39,11 @@ class Served:
         return task
 
 
-class Models(Mapping[str, Served]):
+class Models(dict[str, Served]):
     """The served models by name, in the order given. Names of clients are looked up here and never become paths."""
 
     def __init__(self, served: Sequence[Served]) -> None:
-        self._served = {entry.name: entry for entry in served}
+        super().__init__({entry.name: entry for entry in served})
 
     @classmethod
     def load(cls, arguments: Sequence[str], settings: Settings) -> Models:
@@ -61,15 +61,6 @@ class Models(Mapping[str, Served]):
         """Stop the threads of all models."""
         for entry in self.values():
             entry.worker.close()
-
-    def __getitem__(self, name: str) -> Served:
-        return self._served[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._served)
-
-    def __len__(self) -> int:
-        return len(self._served)
 
 
 def _folders(arguments: Sequence[str]) -> dict[str, str]:

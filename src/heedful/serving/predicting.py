@@ -1,8 +1,8 @@
 """POST /v1/predict/{model}: one route for the models of every task."""
 
 import asyncio
+import json
 import math
-from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
@@ -12,7 +12,7 @@ from ..errors import ConfigError
 from ..tasks.predictor import ItemError
 from ..tasks.text_generator import Answer
 from .errors import V1_ERRORS, APIError, Json
-from .inputs import as_inputs
+from .inputs import as_inputs, check_overrides
 from .models import Served
 from .state import cancel_on_disconnect, requested_model, server_state
 
@@ -166,8 +166,10 @@ async def predict(request: Request, model: str, body: PredictRequest) -> Json:
     except ConfigError as error:
         raise APIError(400, str(error)) from None
     for index, output in enumerate(outputs):
-        if not _is_finite(output):
-            raise APIError(400, f"inputs[{index}]: the model's output is NaN or infinite", param="inputs")
+        try:
+            json.dumps(output, allow_nan=False)
+        except ValueError:
+            raise APIError(400, f"inputs[{index}]: the model's output is NaN or infinite", param="inputs") from None
     state.metrics.answered(model, items=len(outputs), tokens=tokens)
     return Json({"model": model, "task": served.task, "outputs": outputs})
 
@@ -177,20 +179,15 @@ async def _answers(
 ) -> tuple[list[Any], int]:
     """Return the outputs, and the number of generated tokens."""
     model, worker = served.predictor, served.worker
+    check_overrides(model, overrides, server_state(request).settings)
     if model.generates_text:
-        settings = server_state(request).settings
-        for name, limit in (("max_new_tokens", settings.max_new_tokens), ("n_best", settings.max_n)):
-            if overrides.get(name, 1) > limit:
-                raise APIError(400, f"{name}: at most {limit:,} on this server, not {overrides[name]:,}", param=name)
         candidates = await worker.candidates(inputs, **overrides)
         n_tokens = sum(answer.n_tokens for answers in candidates for answer in answers)
         return [_generated_text(*answers) for answers in candidates], n_tokens
-    for name in overrides:
-        raise APIError(400, f"{name}: this model, for {served.task}, does not generate text", param=name)
     if model.output_kind == "gaps":
         guesses = await worker.call(lambda: model.guesses(inputs, N_GUESSES))
         return [_filled_text(model, text, gaps) for text, gaps in zip(inputs, guesses, strict=True)], 0
-    return [FORMATS[model.output_kind](model, output) for output in await worker.predict(inputs)], 0
+    return [_formatted(model, output) for output in await worker.predict(inputs)], 0
 
 
 def _generated_text(best: Answer, *others: Answer) -> dict[str, Any]:
@@ -204,28 +201,17 @@ def _alternative(answer: Answer) -> dict[str, Any]:
     return {"text": answer.text, "logprob": logprob, "finished": answer.finished, **confidence}
 
 
-def _labels(model: Any, values: dict[str, float]) -> dict[str, Any]:
-    name = "score" if getattr(model.settings, "means", None) == "score" else "probability"
-    return {"labels": [{"label": label, name: value} for label, value in values.items()]}
-
-
-FORMATS: dict[str, Callable[[Any, Any], dict[str, Any]]] = {  # by `output_kind`
-    "labels": _labels,
-    "vector": lambda model, vector: {"vector": vector},
-    "forecast": lambda model, steps: {"forecast": steps},
-    "answer": lambda model, answer: answer,
-    "spans": lambda model, spans: {"spans": spans},
-}
+def _formatted(model: Any, output: Any) -> Any:
+    match model.output_kind:
+        case "labels":
+            name = "score" if getattr(model.settings, "means", None) == "score" else "probability"
+            return {"labels": [{"label": label, name: value} for label, value in output.items()]}
+        case "answer":
+            return output
+        case kind:  # vector, forecast or spans
+            return {kind: output}
 
 
 def _filled_text(model: Any, text: str, gaps: list[list[Any]]) -> dict[str, Any]:
     guesses = [[{"text": item.text, "probability": item.probability} for item in gap] for gap in gaps]
     return {"text": model.filled(text, gaps), "gaps": guesses}
-
-
-def _is_finite(value: Any) -> bool:
-    if isinstance(value, dict):
-        return all(map(_is_finite, value.values()))
-    if isinstance(value, list):
-        return all(map(_is_finite, value))
-    return not isinstance(value, float) or math.isfinite(value)

@@ -202,7 +202,6 @@ class Server(uvicorn.Server):
 def run(app: FastAPI, listener: socket.socket) -> None:
     """Handle requests until a signal comes, then stop the models' threads."""
     request_log.configure(as_json=app.state.server.settings.json_log)
-    app.openapi()  # cached; building it during a request would block the event loop
     _raise_file_limit(app.state.server.settings.max_connections)
     # Existing objects stay alive. Without this, each full garbage collection would stop the server for 150 ms.
     gc.collect()

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 import torch
 
 from ..errors import HeedfulError
+from ..generation import GenerationEngine
 from ..tasks.predictor import ItemError, listed
 from ..tasks.text_generator import Answer
 from .errors import DeadlineExceeded, Overloaded
@@ -68,18 +69,16 @@ class Job(NamedTuple):
 
 
 class ReadWriteLock:
-    """A lock that many threads may share or one may hold exclusively. A waiting exclusive holder goes first."""
+    """A lock that many threads may share or one may hold exclusively. Nobody overtakes a waiting exclusive holder."""
 
     def __init__(self) -> None:
+        self._entry = Lock()  # held by an exclusive holder from when it begins to wait
         self._condition = Condition()
         self._n_sharing = 0
-        self._n_waiting = 0  # for exclusive access
-        self._exclusive = False
 
     @contextmanager
     def shared(self) -> Iterator[None]:
-        with self._condition:
-            self._condition.wait_for(lambda: not self._exclusive and not self._n_waiting)
+        with self._entry, self._condition:
             self._n_sharing += 1
         try:
             yield
@@ -90,17 +89,9 @@ class ReadWriteLock:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        with self._condition:
-            self._n_waiting += 1
-            self._condition.wait_for(lambda: not self._exclusive and not self._n_sharing)
-            self._n_waiting -= 1
-            self._exclusive = True
-        try:
+        with self._entry, self._condition:
+            self._condition.wait_for(lambda: not self._n_sharing)
             yield
-        finally:
-            with self._condition:
-                self._exclusive = False
-                self._condition.notify_all()
 
 
 class CoreBudget:
@@ -137,13 +128,84 @@ class CoreBudget:
 CORE_BUDGET = CoreBudget(torch.get_num_threads())
 
 
+@dataclass(frozen=True, eq=False)
+class BatchRequest:
+    """The items of one request, and the future that receives their outputs."""
+
+    items: Sequence[Any]
+    future: Future[list[Any]] = field(default_factory=Future)
+
+
+class BatchEngine:
+    """Runs waiting requests as one batch, for models that do not generate text. One thread steps it."""
+
+    def __init__(self, predictor: Any) -> None:
+        self.n_running = 0
+        self._predictor = predictor
+        self._queue: deque[BatchRequest] = deque()
+        self._lock = Lock()
+
+    @property
+    def n_waiting(self) -> int:
+        return sum(len(request.items) for request in [*self._queue])
+
+    def has_work_for(self, worker: int) -> bool:
+        return bool(self._queue)
+
+    def add_request(self, request: BatchRequest) -> None:
+        self._queue.append(request)
+
+    def abort(self, request: BatchRequest) -> None:
+        """Remove a request from the queue; one that is running or finished is ignored."""
+        with self._lock, suppress(ValueError):
+            self._queue.remove(request)
+
+    def step(self, worker: int) -> None:
+        """Run the next batch."""
+        requests = self._take()
+        self.n_running = sum(len(request.items) for request in requests)
+        deliveries = self._predict(requests)
+        self.n_running = 0
+        for deliver in deliveries:
+            deliver()
+
+    def fail_all(self, error: Exception, worker: int) -> None:
+        """Give this error to all requests that wait."""
+        while requests := self._take():
+            for request in requests:
+                request.future.set_exception(error)
+
+    def _predict(self, requests: Sequence[BatchRequest]) -> list[Callable[[], None]]:
+        """Return functions that give every request its outputs."""
+        try:
+            outputs = iter(self._predictor.predict([item for request in requests for item in request.items]))
+        except Exception as error:
+            if len(requests) == 1:
+                return [partial(requests[0].future.set_exception, error)]
+            # Only the request that caused the error may get it.
+            return [deliver for request in requests for deliver in self._predict([request])]
+        return [partial(request.future.set_result, [*islice(outputs, len(request.items))]) for request in requests]
+
+    def _take(self) -> list[BatchRequest]:
+        """Take the next requests that were not cancelled: several small ones, or a large one."""
+        taken: list[BatchRequest] = []
+        count = 0
+        with self._lock:
+            while self._queue and (not count or count + len(self._queue[0].items) <= MAX_BATCH):
+                request = self._queue.popleft()
+                if request.future.set_running_or_notify_cancel():
+                    taken.append(request)
+                    count += len(request.items)
+        return taken
+
+
 class ModelWorker(ABC):
-    """A model's queue and its threads. The event loop calls the public methods."""
+    """A model's engine and the threads that step it. The event loop calls the public methods."""
 
-    _n_threads = 1
-
-    def __init__(self, predictor: Any, settings: Settings) -> None:
-        self._predictor, self._settings = predictor, settings
+    def __init__(
+        self, predictor: Any, settings: Settings, engine: BatchEngine | GenerationEngine, n_threads: int = 1
+    ) -> None:
+        self._predictor, self._settings, self._engine = predictor, settings, engine
         self._condition = Condition()  # notified when there may be work for a thread
         self._closed = False
         self._jobs: deque[Job] = deque()
@@ -151,7 +213,7 @@ class ModelWorker(ABC):
         self._mean_seconds = 0.0  # exponential moving average of a request's duration
         self._module_lock = ReadWriteLock()
         name = f"{predictor.task} worker"
-        self._threads = [Thread(target=self._run, args=[n], name=name, daemon=True) for n in range(self._n_threads)]
+        self._threads = [Thread(target=self._run, args=[n], name=name, daemon=True) for n in range(n_threads)]
         for thread in self._threads:
             thread.start()
 
@@ -176,18 +238,22 @@ class ModelWorker(ABC):
         async with self._deadline():
             with self._admission(1):
                 self._enqueue(partial(self._jobs.append, job))
-            result: T = await self._result(self._jobs, job)
-        return result
+            try:
+                result: T = await asyncio.wrap_future(job.future)
+                return result
+            finally:
+                with self._condition, suppress(ValueError):
+                    self._jobs.remove(job)
 
     @property
     def waiting(self) -> int:
         """The number of items that are queued or being validated."""
-        return self._n_admitted + len(self._jobs) + self._n_queued()
+        return self._n_admitted + len(self._jobs) + self._engine.n_waiting
 
     @property
-    @abstractmethod
     def running(self) -> int:
         """The number of items that the model is working on."""
+        return self._engine.n_running
 
     def close(self) -> None:
         """Stop the threads. Requests that still wait fail with Closed."""
@@ -195,24 +261,6 @@ class ModelWorker(ABC):
         until = time.monotonic() + SECONDS_TO_END
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
-
-    # What a subclass implements: a queue and the work on it. The model's threads call these.
-
-    @abstractmethod
-    def _n_queued(self) -> int:
-        """Return the number of items in the queue."""
-
-    @abstractmethod
-    def _has_work(self, thread: int) -> bool:
-        """Return whether there is something for `_step` to do."""
-
-    @abstractmethod
-    def _step(self, thread: int) -> None:
-        """Do a part of the queued work, short enough for other requests to wait."""
-
-    @abstractmethod
-    def _fail_all(self, error: Exception, thread: int) -> None:
-        """Give this error to all requests that wait for the thread."""
 
     # What a subclass uses
 
@@ -238,15 +286,6 @@ class ModelWorker(ABC):
             put()
             self._condition.notify_all()
 
-    async def _result(self, queue: deque[Any], entry: Any) -> Any:
-        """Wait for an entry's future; if the waiting is cancelled, remove the entry from its queue."""
-        try:
-            return await asyncio.wrap_future(entry.future)
-        finally:
-            with self._condition:
-                if entry in queue:
-                    queue.remove(entry)
-
     @asynccontextmanager
     async def _deadline(self) -> AsyncIterator[None]:
         """Raise DeadlineExceeded if the body takes longer than a request may."""
@@ -268,16 +307,16 @@ class ModelWorker(ABC):
         try:
             while self._wait_for_work(thread):
                 with CORE_BUDGET.busy(self):
-                    while not self._closed and (self._jobs or self._has_work(thread)):
+                    while not self._closed and (self._jobs or self._engine.has_work_for(thread)):
                         if job := self._next_job():
                             with self._module_lock.exclusive():
                                 CORE_BUDGET.take(self, exclusive=True)
                                 job.run()
-                        if self._has_work(thread) and not self._closed:
+                        if self._engine.has_work_for(thread) and not self._closed:
                             with self._module_lock.shared():
                                 CORE_BUDGET.take(self)
-                                self._step_or_fail(thread)
-                            if self._n_threads > 1 and self._n_queued():  # another thread may take the rest
+                                self._step(thread)
+                            if len(self._threads) > 1 and self._engine.n_waiting:  # another thread may take the rest
                                 with self._condition:
                                     self._condition.notify_all()
         finally:
@@ -285,20 +324,20 @@ class ModelWorker(ABC):
             while job := self._next_job():
                 if job.future.set_running_or_notify_cancel():
                     job.future.set_exception(Closed())
-            self._fail_all(Closed(), thread)
+            self._engine.fail_all(Closed(), thread)
 
-    def _step_or_fail(self, thread: int) -> None:
-        """Do a step. An unexpected error fails the requests that wait now, not those that come later."""
+    def _step(self, thread: int) -> None:
+        """Do a part of the work. An unexpected error fails the requests that wait now, not those that come later."""
         try:
-            self._step(thread)
+            self._engine.step(thread)
         except Exception as error:
             log.exception("the model for %s failed", self._predictor.task)
-            self._fail_all(error, thread)
+            self._engine.fail_all(error, thread)
 
     def _wait_for_work(self, thread: int) -> bool:
         """Sleep until there is work and return True, or False once the worker is closed."""
         with self._condition:
-            self._condition.wait_for(lambda: self._closed or self._jobs or self._has_work(thread))
+            self._condition.wait_for(lambda: self._closed or self._jobs or self._engine.has_work_for(thread))
             return not self._closed
 
     def _stop(self) -> None:
@@ -318,77 +357,27 @@ def _lower_priority() -> None:
         os.setpriority(os.PRIO_PROCESS, thread, min(19, os.getpriority(os.PRIO_PROCESS, thread) + NICENESS))
 
 
-@dataclass(frozen=True, eq=False)
-class _BatchRequest:
-    items: Sequence[Any]
-    future: Future[list[Any]] = field(default_factory=Future)
-
-
 class BatchWorker(ModelWorker):
     """A worker for models that do not generate text: it runs waiting requests as one batch."""
 
+    _engine: BatchEngine
+
     def __init__(self, predictor: Any, settings: Settings) -> None:
-        self._queue: deque[_BatchRequest] = deque()
-        self._running = 0
-        super().__init__(predictor, settings)
+        super().__init__(predictor, settings, BatchEngine(predictor))
 
     async def predict(self, items: Sequence[Any]) -> list[Any]:
         """Validate the items, then predict them together with other requests."""
-        request = _BatchRequest(listed(items, self._predictor.item_name))
+        request = BatchRequest(listed(items, self._predictor.item_name))
         async with self._deadline():
             with self._admission(len(items)):
                 await asyncio.to_thread(self._check, items)
-                self._enqueue(partial(self._queue.append, request))
-            outputs: list[Any] = await self._result(self._queue, request)
-        return outputs
-
-    @property
-    def running(self) -> int:
-        return self._running
+                self._enqueue(partial(self._engine.add_request, request))
+            try:
+                return await asyncio.wrap_future(request.future)
+            finally:
+                self._engine.abort(request)
 
     def _check(self, items: Sequence[Any]) -> None:
         for index, item in enumerate(items):
             if reason := self._predictor.validation_error(item):
                 raise ItemError(self._predictor.item_name, index, reason)
-
-    def _n_queued(self) -> int:
-        return sum(len(request.items) for request in [*self._queue])
-
-    def _has_work(self, thread: int) -> bool:
-        return bool(self._queue)
-
-    def _step(self, thread: int) -> None:
-        requests = self._take()
-        self._running = sum(len(request.items) for request in requests)
-        deliveries = self._predict(requests)
-        self._running = 0
-        for deliver in deliveries:
-            deliver()
-
-    def _predict(self, requests: Sequence[_BatchRequest]) -> list[Callable[[], None]]:
-        """Return functions that give every request its outputs."""
-        try:
-            outputs = iter(self._predictor.predict([item for request in requests for item in request.items]))
-        except Exception as error:
-            if len(requests) == 1:
-                return [partial(requests[0].future.set_exception, error)]
-            # Only the request that caused the error may get it.
-            return [deliver for request in requests for deliver in self._predict([request])]
-        return [partial(request.future.set_result, [*islice(outputs, len(request.items))]) for request in requests]
-
-    def _take(self) -> list[_BatchRequest]:
-        """Take the next requests that were not cancelled: several small ones, or a large one."""
-        taken: list[_BatchRequest] = []
-        count = 0
-        with self._condition:
-            while self._queue and (not count or count + len(self._queue[0].items) <= MAX_BATCH):
-                request = self._queue.popleft()
-                if request.future.set_running_or_notify_cancel():
-                    taken.append(request)
-                    count += len(request.items)
-        return taken
-
-    def _fail_all(self, error: Exception, thread: int) -> None:
-        while requests := self._take():
-            for request in requests:
-                request.future.set_exception(error)

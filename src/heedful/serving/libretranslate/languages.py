@@ -34,9 +34,6 @@ def name_of(code: str) -> str:
     return f"{entry['name']} ({'-'.join(region)})" if region else entry["name"]
 
 
-TASKS = ("translation", "text-to-text")
-
-
 @dataclass(frozen=True)
 class Translators:
     """The models by their language pair; the first model if several have the same pair."""
@@ -47,8 +44,10 @@ class Translators:
     def of(cls, models: Models) -> Translators:
         """Select the served models that have a source and a target language."""
         pairs: dict[tuple[str, str], Served] = {}
-        for model in models.of_task(*TASKS):
-            if (pair := _languages(model)) is not None:
+        for model in models.of_task("translation", "text-to-text"):
+            settings = model.predictor.settings
+            pair = getattr(settings, "source", ""), getattr(settings, "target", "")
+            if all(isinstance(code, str) and CODE.fullmatch(code) for code in pair):
                 pairs.setdefault(pair, model)
         return cls(pairs)
 
@@ -85,13 +84,6 @@ class Translators:
                 f"({source}); those that are: {targets}",
             )
         return self.pairs[source, target]
-
-
-def _languages(model: Served) -> tuple[str, str] | None:
-    settings = model.predictor.settings
-    source, target = getattr(settings, "source", None), getattr(settings, "target", None)
-    codes = [code for code in (source, target) if isinstance(code, str) and CODE.fullmatch(code)]
-    return (codes[0], codes[1]) if len(codes) == 2 else None
 
 
 MAX_CHARACTERS = 4000  # of a text that are used for detection

@@ -9,7 +9,7 @@ import hashlib
 import time
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing, nullcontext
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
@@ -21,7 +21,6 @@ from ...tasks.text_generator import Answer
 from ..errors import APIError, Json, as_api_error, error_response
 from ..models import Served
 from ..state import CLIENT_CLOSED, ServerState, cancel_on_disconnect
-from ..worker import StreamedToken
 from .logprobs import LogprobTracker, TokenLogprob
 from .parameters import CompletionParameters, Prompt
 from .schemas import Completion, CompletionChoice, Logprobs, Usage
@@ -41,11 +40,8 @@ class StopSequences:
             return ""
         self._buffer += text
         places = [place for stop in self._stops if (place := self._buffer.find(stop)) >= 0]
-        if places:
-            self.reached = True
-            visible, self._buffer = self._buffer[: min(places)], ""
-            return visible
-        cut = len(self._buffer) - (0 if last else self._n_pending())
+        self.reached = bool(places)
+        cut = min(places) if places else len(self._buffer) - (0 if last else self._n_pending())
         visible, self._buffer = self._buffer[:cut], self._buffer[cut:]
         return visible
 
@@ -145,7 +141,7 @@ class CompletionWriter:
     def __init__(self, model: Served, prompt: Prompt, parameters: CompletionParameters, seed: int) -> None:
         self._model, self._prompt, self._parameters = model, prompt, parameters
         self._overrides = parameters.generation_overrides(seed)
-        self._tracker = None if parameters.logprobs is None else LogprobTracker(model, prompt, parameters)
+        self._tracker = LogprobTracker(model, prompt, parameters)
         self.n_tokens = 0
         self.logprob = 0.0
 
@@ -157,8 +153,8 @@ class CompletionWriter:
     async def deltas(self) -> AsyncGenerator[TextDelta, None]:
         """Yield the prompt if it is echoed, then the completion."""
         parameters, text = self._parameters, self._prompt.text if self._parameters.echo else ""
-        async with nullcontext() if self._tracker is None else self._tracker.slot():
-            logprobs = [] if self._tracker is None else await self._tracker.of_prompt()
+        async with self._tracker.slot():
+            logprobs = await self._tracker.of_prompt()
             if text or logprobs or not parameters.max_tokens:
                 yield TextDelta(text, logprobs, None if parameters.max_tokens else "length")
             if parameters.max_tokens and not parameters.needs_tokens:
@@ -178,7 +174,7 @@ class CompletionWriter:
                     self.n_tokens, self.logprob = item.n_tokens, item.logprob  # including the end token
                     yield builder.finish(item.text, _finish_reason(item))
                     return
-                for token, logprob in zip(item, await self._logprobs(item), strict=True):
+                for token, logprob in zip(item, await self._tracker.of(item), strict=True):
                     self.n_tokens += 1
                     self.logprob += token.logprob
                     delta = builder.add(token.text, logprob)
@@ -186,12 +182,6 @@ class CompletionWriter:
                         yield delta
                     if delta.finish_reason:
                         return
-
-    async def _logprobs(self, tokens: Sequence[StreamedToken]) -> Sequence[TokenLogprob | None]:
-        if self._tracker is None:
-            return [None] * len(tokens)
-        generated = [token for token in tokens if token.id >= 0]  # the last text may belong to no token
-        return [*await self._tracker.of(generated), *[None] * (len(tokens) - len(generated))]
 
 
 def _finish_reason(answer: Answer) -> FinishReason:

@@ -95,12 +95,15 @@ _replays: WeakKeyDictionary[ModelWorker, asyncio.Semaphore] = WeakKeyDictionary(
 
 
 class LogprobTracker:
-    """Finds the logprobs of one completion and its prompt. The model runs again only where that is needed."""
+    """Finds the logprobs of one completion and its prompt, if the request asks for them.
+
+    The model runs again only where that is needed.
+    """
 
     def __init__(self, model: Served, prompt: Prompt, parameters: CompletionParameters) -> None:
         self._model, self._prompt, self._parameters = model, prompt, parameters
         self._tokenizer = model.predictor.tokenizer
-        self._needs_replay = parameters.echo or bool(parameters.logprobs)
+        self._needs_replay = bool(parameters.logprobs) or (parameters.logprobs == 0 and parameters.echo)
         self._last = prompt.ids[-1]
 
     def slot(self) -> AbstractAsyncContextManager[None]:
@@ -121,13 +124,18 @@ class LogprobTracker:
             scores += await self._model.worker.call(partial(self._replay.score, chunk))
         return await asyncio.to_thread(self._prompt_logprobs, scores) if self._parameters.echo else []
 
-    async def of(self, tokens: Sequence[StreamedToken]) -> list[TokenLogprob]:
-        """Return the logprobs of the tokens generated last, without offsets."""
-        *previous, self._last = self._last, *(token.id for token in tokens)
+    async def of(self, tokens: Sequence[StreamedToken]) -> Sequence[TokenLogprob | None]:
+        """Return the logprobs of the tokens generated last, without offsets; None for a text that is no token's."""
+        if self._parameters.logprobs is None:
+            return [None] * len(tokens)
+        generated = [token for token in tokens if token.id >= 0]
+        *previous, self._last = self._last, *(token.id for token in generated)
         if self._parameters.logprobs:
-            return await self._model.worker.call(partial(self._replayed, previous, tokens))
-        pairs = zip(previous, tokens, strict=True)
-        return [TokenLogprob(self._text(last, token.id), token.logprob) for last, token in pairs]
+            logprobs = await self._model.worker.call(partial(self._replayed, previous, generated))
+        else:
+            pairs = zip(previous, generated, strict=True)
+            logprobs = [TokenLogprob(self._text(last, token.id), token.logprob) for last, token in pairs]
+        return [*logprobs, *[None] * (len(tokens) - len(generated))]  # only the last text may be no token's
 
     def _replayed(self, previous: Sequence[int], tokens: Sequence[StreamedToken]) -> list[TokenLogprob]:
         scores = self._replay.score([token.id for token in tokens])

@@ -6,7 +6,8 @@ import asyncio
 import hashlib
 import secrets
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from ..errors import APIError
 from ..settings import Settings
 from .schemas import CompletionRequest
 
+DIFFERENT_IDS = "this model's tokenizer splits the text of these token ids in another way; send the text itself"
 GREEDY_TEMPERATURE = 1e-5  # below this temperature the most likely token is always chosen
 NEUTRAL: dict[str, Any] = {  # instead of the model's own settings: what a client does not ask for is off
     "beam": 1,
@@ -136,15 +138,21 @@ def _search(request: CompletionRequest) -> dict[str, Any]:
 
 
 def _prompt(value: str | list[int], index: int, model: CausalLanguageModel) -> Prompt:
-    try:
+    with error_at("prompt", index):
         text = value if isinstance(value, str) else model.tokenizer.decode(value)
         (ids,) = model.inputs(text)
-    except DataError as error:
-        raise APIError(400, f"prompt {index + 1}: {error}", param="prompt") from None
-    if value not in (text, ids):
-        reason = "this model's tokenizer splits the text of these token ids in another way; send the text itself"
-        raise APIError(400, f"prompt {index + 1}: {reason}", param="prompt")
+        if value not in (text, ids):
+            raise DataError(DIFFERENT_IDS)
     return Prompt(text, ids)
+
+
+@contextmanager
+def error_at(param: str, index: int) -> Iterator[None]:
+    """Raise a DataError inside as an APIError that names the text."""
+    try:
+        yield
+    except DataError as error:
+        raise APIError(400, f"{param} {index + 1}: {error}", param=param) from None
 
 
 def as_texts(value: str | list[Any], settings: Settings, param: str) -> list[str | list[int]]:

@@ -15,7 +15,7 @@ from ..errors import V1_ERRORS, APIError, Json
 from ..models import Served
 from ..state import ServerState, cancel_on_disconnect, requested_model, server_state
 from .completion import Completions, Events, events
-from .parameters import CompletionParameters, as_texts
+from .parameters import DIFFERENT_IDS, CompletionParameters, as_texts, error_at
 from .schemas import (
     Completion,
     CompletionRequest,
@@ -59,17 +59,12 @@ def _base64(vector: Any) -> str:
 
 def _text(ids: list[int], index: int, model: Embedder) -> str:
     """Return the text of token ids, which must be what the tokenizer makes of it, with or without special tokens."""
-    try:
+    with error_at("input", index):
         text = model.tokenizer.decode(ids)
-        full_ids, special_ids = model.tokenizer.encode(text), model.tokenizer.encode("")
-    except DataError as error:
-        raise APIError(400, f"input {index + 1}: {error}", param="input") from None
-    bare = len(full_ids) - len(special_ids)
-    if ids != full_ids and (
-        len(ids) != bare or ids not in [full_ids[at : at + bare] for at in range(len(special_ids) + 1)]
-    ):
-        reason = "this model's tokenizer splits the text of these token ids in another way; send the text itself"
-        raise APIError(400, f"input {index + 1}: {reason}", param="input")
+        full_ids, n_special = model.tokenizer.encode(text), len(model.tokenizer.encode(""))
+        bare = len(full_ids) - n_special
+        if ids != full_ids and ids not in [full_ids[at : at + bare] for at in range(n_special + 1)]:
+            raise DataError(DIFFERENT_IDS)
     return text
 
 

@@ -5,17 +5,14 @@ import { el } from "./look/dom.js";
 
 const PLACE = "heedful.key";
 
-function currentKey() {
-  try {
-    return sessionStorage.getItem(PLACE);
-  } catch {
-    return null;
-  }
-}
-
 function askForKey({ speech }) {
-  let typed = null; // where the browser keeps nothing
+  let current = null;
   let open = null;
+  try {
+    current = sessionStorage.getItem(PLACE);
+  } catch {
+    // The browser keeps nothing: a key is for this page alone.
+  }
 
   // True once there is a key to try; false if the reader has none. Several that ask share one box.
   function ask() {
@@ -24,12 +21,11 @@ function askForKey({ speech }) {
   }
 
   function box() {
-    const wrong = Boolean(typed ?? currentKey());
     const input = el("input", { type: "password", autocomplete: "off", required: true, id: "key" });
     const dialog = el("dialog", { class: "box", "aria-labelledby": "key-title" },
       el("form", { method: "dialog" },
         speech.say("h2", "keyTitle", {}, { id: "key-title" }),
-        speech.say("p", wrong ? "keyWrong" : "keyWhy"),
+        speech.say("p", current ? "keyWrong" : "keyWhy"),
         speech.say("label", "key", {}, { for: "key" }), input,
         el("div", { class: "acts" },
           speech.say("button", "keyGive", {}, { class: "go", value: "give" }),
@@ -44,15 +40,15 @@ function askForKey({ speech }) {
   }
 
   function keep(value) {
-    typed = value.trim();
+    current = value.trim();
     try {
-      sessionStorage.setItem(PLACE, typed);
+      sessionStorage.setItem(PLACE, current);
     } catch {
-      // Kept in this page alone.
+      // As above.
     }
   }
 
-  return { currentKey: () => typed ?? currentKey(), ask };
+  return { current: () => current, ask };
 }
 
 export class Refused extends Error {
@@ -74,39 +70,32 @@ async function refusal(response) {
 
 // The data lines of a stream of server-sent events, each a JSON value, until [DONE].
 async function* events(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader(); // not every browser can loop over it
   let rest = "";
-  for await (const text of chunks(response.body.pipeThrough(new TextDecoderStream()))) {
-    const lines = (rest + text).split(/\r?\n/);
-    rest = lines.pop();
-    for (const line of lines.filter((line) => line.startsWith("data:"))) {
-      const data = line.slice(5).trim();
-      if (data === "[DONE]") return;
-      const event = JSON.parse(data);
-      if (event.error) throw new Refused("refusedServer", String(event.error.message ?? event.error));
-      yield event;
-    }
-  }
-}
-
-// Not every browser lets one loop over a stream.
-async function* chunks(stream) {
-  const reader = stream.getReader();
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      yield value;
+      const lines = (rest + value).split(/\r?\n/);
+      rest = lines.pop();
+      for (const line of lines.filter((line) => line.startsWith("data:"))) {
+        const data = line.slice(5).trim();
+        if (data === "[DONE]") return;
+        const event = JSON.parse(data);
+        if (event.error) throw new Refused("refusedServer", String(event.error.message ?? event.error));
+        yield event;
+      }
     }
   } finally {
     reader.cancel().catch(() => {});
   }
 }
 
-export function createApi({ state, speech }) {
-  const key = askForKey({ state, speech });
+export function createApi({ speech }) {
+  const key = askForKey({ speech });
 
   async function fetched(path, options) {
-    const headers = { ...options.headers, ...(key.currentKey() ? { Authorization: `Bearer ${key.currentKey()}` } : {}) };
+    const headers = { ...options.headers, ...(key.current() ? { Authorization: `Bearer ${key.current()}` } : {}) };
     try {
       return await fetch(path, { ...options, headers });
     } catch (error) {
@@ -123,21 +112,18 @@ export function createApi({ state, speech }) {
     return response;
   }
 
-  const posted = (path, body, signal) => send(path, {
+  const post = (path, body, signal) => send(path, {
     method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" }, signal,
   });
   const model = encodeURIComponent;
 
   return {
     get: async (path) => (await send(path)).json(),
-    post: async (path, body, signal) => (await posted(path, body, signal)).json(),
-    predict: async (name, item, signal) =>
-      (await (await posted(`v1/predict/${model(name)}`, { inputs: [item] }, signal)).json()).outputs[0],
-    predictAll: async (name, items, signal) =>
-      (await (await posted(`v1/predict/${model(name)}`, { inputs: items }, signal)).json()).outputs,
-    look: async (name, body, signal) => (await posted(`look/${model(name)}`, body, signal)).blob(),
+    post: async (path, body, signal) => (await post(path, body, signal)).json(),
+    predict: async (name, inputs, signal) => (await (await post(`v1/predict/${model(name)}`, { inputs }, signal)).json()).outputs,
+    look: async (name, body, signal) => (await post(`look/${model(name)}`, body, signal)).blob(),
     async *complete(body, signal) {
-      yield* events(await posted("v1/completions", { ...body, stream: true }, signal));
+      yield* events(await post("v1/completions", { ...body, stream: true }, signal));
     },
   };
 }

@@ -1,7 +1,7 @@
 // Forecast: numbers in, the steps that follow out.
 
 import { Refused } from "./api.js";
-import { asking, copyRow, examples, inside, layout, newId, textBox } from "./form.js";
+import { copyRow, examples, fileButton, inside, layout, textBox } from "./form.js";
 import { el, onWidth } from "./look/dom.js";
 import { forecastChart } from "./look/drawing/forecast.js";
 import { tooltip } from "./look/drawing/stage.js";
@@ -86,14 +86,16 @@ export function forecast(root, context) {
   const look = inside(context);
   let current = null;
   const tools = copyRow(context, () => current.forecast.join("\n"));
-  const id = newId("file");
-  const file = el("input", { type: "file", accept: ".csv,.tsv,.txt,text/*", id, class: "aside" });
+  const file = fileButton(context, "chooseTable", ".csv,.tsv,.txt,text/*", async (table) => {
+    text.put((await table.text()).trimEnd());
+    form.run();
+  });
 
   const draw = () => current && drawForecast(context, answer, current);
   async function ask(signal) {
     const result = numbersOf(text.input.value, series.columns);
     if (!result) throw new Refused("noNumbers");
-    const { forecast } = await api.predict(model.name, result.series, signal);
+    const [{ forecast }] = await api.predict(model.name, [result.series], signal);
     const [read, ahead] = [result.column.slice(-series.context), forecast.map((row) => [row].flat()[0])];
     current = { name: result.name, context: read, forecast: ahead, patches: [] };
     draw();
@@ -103,18 +105,12 @@ export function forecast(root, context) {
     look.offer([{ label: result.name, name: model.name, body: { input: result.series.slice(-series.context) } }]);
   }
 
-  const form = asking(context, "forecast", ask);
-  file.addEventListener("change", async () => {
-    if (file.files[0]) text.put((await file.files[0].text()).trimEnd());
-    file.value = "";
-    form.run();
-  });
   state.on(["theme", "language"], draw);
   const tries = examples(context, Object.keys(SHAPES), (item) => (text.put(written(item, series)), form.run()), (item) => speech.say("span", item));
-  layout(root, context, "forecasting", form, {
+  const form = layout(root, context, "forecasting", "forecast", ask, {
     halves: "halves uneven",
     question: [text.root, speech.say("p", "seriesNeeds", { context: series.context, horizon: series.horizon }, { class: "soft note" })],
-    foot: el("div", { class: "acts" }, file, speech.say("label", "chooseTable", {}, { for: id, class: "small" })),
+    foot: el("div", { class: "acts" }, file),
     answers: [answer, summary, tools], below: [tries, look],
   });
 }

@@ -20,8 +20,9 @@ function head({ speech }, task, models) {
 }
 
 // The card that every tool is: the question in one half, the answer in the other; examples and the look below.
-export function layout(root, context, task, form, { question, foot, answers, below, top, heading = "answer", halves = "halves" }) {
+export function layout(root, context, task, verb, ask, { question, foot, answers, below, top, heading = "answer", halves = "halves" }) {
   const { models, speech } = context;
+  const form = asking(context, verb, ask);
   root.append(
     head(context, task, models),
     form.listen(el("form", { class: "card" }, top,
@@ -29,6 +30,7 @@ export function layout(root, context, task, form, { question, foot, answers, bel
         el("div", { class: "half" }, question, el("div", { class: "foot" }, form.row, foot), form.trouble),
         el("div", { class: "half answers" }, speech.say("h2", heading, {}, { class: "quiet" }), answers)))),
     ...below.map((part) => part.root));
+  return form;
 }
 
 // A text that grows with what is typed, and says when it comes near the limit.
@@ -104,6 +106,17 @@ export function slider({ speech }, key, { min, max, step, value }) {
   return { root: el("div", { class: "slider" }, speech.say("label", key, {}, { for: id }), input, output), value: () => Number(input.value) };
 }
 
+// A button that chooses a file and forgets it once it is taken.
+export function fileButton({ speech }, word, accept, take) {
+  const id = newId("file");
+  const input = el("input", { type: "file", accept, id, class: "aside" });
+  input.addEventListener("change", () => {
+    if (input.files[0]) take(input.files[0]);
+    input.value = "";
+  });
+  return [input, speech.say("label", word, {}, { for: id, class: "small" })];
+}
+
 // A line drawing on a button.
 export function icon(path) {
   return svg("svg", { viewBox: "0 0 20 20", width: 18, height: 18, "aria-hidden": "true" },
@@ -112,17 +125,14 @@ export function icon(path) {
 
 // One question at a time: the button that asks, the one that stops, and what went wrong, beside the form.
 // `act(signal)` asks and shows the answer. Asking again ends what still runs. What was typed is never touched.
-export function asking({ speech }, word, act) {
+function asking({ speech }, word, act) {
   let running = null;
+  const end = () => running?.abort();
   const go = speech.say("button", word, {}, { type: "submit", class: "go" });
   const stop = speech.say("button", "stop", {}, { type: "button", class: "plain", hidden: true, onclick: end });
   const status = el("p", { class: "status soft", role: "status" });
   const trouble = el("div", { class: "trouble" });
   const row = el("div", { class: "acts" }, go, stop, status);
-
-  function end() {
-    running?.abort();
-  }
 
   function busy(is) {
     stop.hidden = !is;
@@ -177,8 +187,7 @@ const FIRST = 8;
 export function bars({ speech }, root, sorted, { scores = false } = {}) {
   const text = (value) => scores ? speech.number(value, { maximumSignificantDigits: 4 })
     : speech.number(value, { style: "percent", maximumFractionDigits: value > 0.0995 || value === 0 ? 0 : 1 });
-  const row = ({ label, probability, score }, place) => line(label, probability ?? score, place);
-  const line = (label, value, place) => el("li", { class: place ? null : "first" },
+  const row = ({ label, probability, score, value = probability ?? score }, place) => el("li", { class: place ? null : "first" },
     el("span", { class: "label", dir: "auto" }, label), el("span", { class: "value" }, text(value)),
     !scores && el("span", { class: "track", "aria-hidden": "true" },
       el("i", { style: { width: `${100 * Math.min(1, Math.max(0, value))}%` } })));
@@ -255,12 +264,12 @@ export function textTool(root, context, { task, verb, boxes, show, answers, foot
     if (empty) return empty.input.focus();
     const texts = boxes.map((box) => box.input.value);
     const input = texts.length > 1 ? texts : texts[0];
-    show(await api.predict(model.name, input, signal), input);
+    const [answer] = await api.predict(model.name, [input], signal);
+    show(answer, input);
     look.offer([{ label: label(texts), name: model.name, body: { input } }]);
   }
 
-  const form = asking(context, verb, ask);
   const fill = (texts) => boxes.forEach((box, place) => box.put(texts[place] ?? ""));
   const tries = examples(context, model.examples, (item) => (fill(item), form.run()), label);
-  layout(root, context, task, form, { question: boxes.map((box) => box.root), foot, answers, below: [tries, look] });
+  const form = layout(root, context, task, verb, ask, { question: boxes.map((box) => box.root), foot, answers, below: [tries, look] });
 }

@@ -1,6 +1,6 @@
 // Tools for models that write: translate a text, continue it, or answer it with another.
 
-import { asking, copyRow, examples, icon, inside, layout, newId, slider, textBox, textTool } from "./form.js";
+import { copyRow, examples, icon, inside, layout, newId, slider, textBox, textTool } from "./form.js";
 import { clear, el } from "./look/dom.js";
 
 const AUTO = "auto";
@@ -104,10 +104,9 @@ export function translate(root, context) {
     tools.hidden = false;
   }
 
-  const form = asking(context, "translate", ask);
   const alternatives = el("div", { class: "option", hidden: !served.max_alternatives }, speech.say("label", "alternatives", {}, { for: id }), more);
   offerExamples();
-  layout(root, context, "translation", form, {
+  const form = layout(root, context, "translation", "translate", ask, {
     top: el("div", { class: "top" }, languages.root), question: text.root, foot: alternatives, answers: [answer, others, tools],
     below: [tries, look],
   });
@@ -156,9 +155,8 @@ export function continueText(root, context) {
     look.offer([{ label: input, name: model.name, body: { input, temperature, seed, max_new_tokens: max_tokens } }]);
   }
 
-  const form = asking(context, "continue", ask);
   const tries = examples(context, model.examples.map(([first]) => first), (item) => (text.put(item), form.run()));
-  layout(root, context, "language-model", form, {
+  const form = layout(root, context, "language-model", "continue", ask, {
     question: [text.root, el("div", { class: "sliders" }, warmth.root, length.root)], answers: [answer, tools], below: [tries, look],
   });
 }

@@ -1,7 +1,7 @@
 // Classify an image: one that is chosen, dropped or pasted, or one that is drawn.
 
 import { Refused } from "./api.js";
-import { asking, bars, examples, inside, layout, newId } from "./form.js";
+import { bars, examples, fileButton, inside, layout } from "./form.js";
 import { el } from "./look/dom.js";
 
 const SIZE = 280;
@@ -34,14 +34,6 @@ function pad({ speech }, changed) {
     return [((event.clientX - box.left) / box.width) * SIZE, ((event.clientY - box.top) / box.height) * SIZE];
   }
 
-  function line(from, to) {
-    pen.beginPath();
-    pen.moveTo(...from);
-    pen.lineTo(...to);
-    pen.stroke();
-    marked = true;
-  }
-
   // Round the corners: each point pulls the line, which goes through the middles between them.
   function curve(points) {
     const middle = (place) => [0, 1].map((axis) => (points[place][axis] + points[place + 1][axis]) / 2);
@@ -50,17 +42,18 @@ function pad({ speech }, changed) {
     for (let place = 1; place < points.length - 1; place += 1) pen.quadraticCurveTo(...points[place], ...middle(place));
     pen.lineTo(...points.at(-1));
     pen.stroke();
+    marked = true;
   }
 
   canvas.addEventListener("pointerdown", (event) => {
     canvas.setPointerCapture(event.pointerId);
     last = place(event);
-    line(last, last);
+    curve([last, last]);
     event.preventDefault();
   });
   canvas.addEventListener("pointermove", (event) => {
     if (!last) return;
-    for (const item of event.getCoalescedEvents?.() ?? [event]) line(last, (last = place(item)));
+    for (const item of event.getCoalescedEvents?.() ?? [event]) curve([last, (last = place(item))]);
   });
   for (const end of ["pointerup", "pointercancel"]) {
     canvas.addEventListener(end, () => {
@@ -71,9 +64,7 @@ function pad({ speech }, changed) {
 
   function draw(strokes) {
     wipe();
-    const scaled = strokes.map((stroke) => stroke.map((point) => point.map((part) => (part / 100) * SIZE)));
-    for (const stroke of scaled) curve(stroke);
-    marked = true;
+    for (const stroke of strokes) curve(stroke.map((point) => point.map((part) => (part / 100) * SIZE)));
   }
 
   // The smallest box around the ink.
@@ -134,8 +125,7 @@ export function classifyImage(root, context) {
   let chosen = null; // a data URL, or null while the pad is in use
   const drawing = pad(context, () => (use(null), form.run()));
   const preview = el("img", { class: "preview", hidden: true, "data-say-alt": "picture", alt: speech.t("picture") });
-  const id = newId("file");
-  const file = el("input", { type: "file", accept: "image/*", id, class: "aside" });
+  const file = fileButton(context, "choose", "image/*", (picked) => take(picked));
   const wipe = speech.say("button", "wipe", {}, { type: "button", onclick: () => (use(null), drawing.wipe()) });
   const place = el("div", { class: "place" }, drawing.canvas, preview);
   const answer = el("div", { class: "answer", "aria-live": "polite" });
@@ -157,13 +147,12 @@ export function classifyImage(root, context) {
     }
     if (!chosen && drawing.empty()) throw new Refused("nothingDrawn");
     const input = chosen ?? drawing.picture(bright);
-    bars(context, answer, (await api.predict(model.name, input, signal)).labels);
+    const [{ labels }] = await api.predict(model.name, [input], signal);
+    bars(context, answer, labels);
     look.offer([{ label: model.name, name: model.name, body: { input } }]);
   }
 
-  const form = asking(context, "classify", ask);
   const take = (result) => result && ((given = result), form.run());
-  file.addEventListener("change", () => (take(file.files[0]), (file.value = "")));
   for (const kind of ["dragenter", "dragover", "dragleave", "drop"]) {
     place.addEventListener(kind, (event) => {
       event.preventDefault();
@@ -175,9 +164,9 @@ export function classifyImage(root, context) {
     if (!root.hidden && event.clipboardData.files.length) take(event.clipboardData.files[0]);
   });
   const tries = examples(context, digits ? Object.keys(DIGITS) : [], (item) => (use(null), drawing.draw(DIGITS[item]), form.run()));
-  layout(root, context, "images", form, {
+  const form = layout(root, context, "images", "classify", ask, {
     question: [speech.say("p", digits ? "drawDigit" : "dropImage", {}, { class: "soft note" }), place],
-    foot: el("div", { class: "acts" }, file, speech.say("label", "choose", {}, { for: id, class: "small" }), wipe),
+    foot: el("div", { class: "acts" }, file, wipe),
     answers: answer, below: [tries, look],
   });
 }

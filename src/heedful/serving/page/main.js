@@ -8,8 +8,7 @@ import { switches } from "./look/controls.js";
 import { el } from "./look/dom.js";
 import { brand, store, stored } from "./look/shell.js";
 import { createState } from "./look/state.js";
-import { classify, compare, fillGaps } from "./reading.js";
-import { answerQuestion, tagText } from "./spans.js";
+import { answerQuestion, classify, compare, fillGaps, tagText } from "./reading.js";
 import { complaint, createSpeech } from "./speech.js";
 
 // What outlives the page: language and theme in this browser, as on the pages that `heedful look` writes; the tool in
@@ -27,14 +26,6 @@ function named() {
   } catch {
     return "";
   }
-}
-
-function firstChoice() {
-  return {
-    language: remembered("language") ?? spoken() ?? "en",
-    theme: remembered("theme") ?? (darkness.matches ? "dark" : "light"),
-    tool: named(),
-  };
 }
 
 // Keep what the reader changes from here on, and follow the address and the system.
@@ -117,14 +108,18 @@ function table(tools, context) {
 }
 
 async function open() {
-  const state = createState(firstChoice());
+  const state = createState({
+    language: remembered("language") ?? spoken() ?? "en",
+    theme: remembered("theme") ?? (darkness.matches ? "dark" : "light"),
+    tool: named(),
+  });
   const speech = createSpeech(state);
   const page = document.getElementById("page");
   const main = el("div", { class: "room" });
   page.append(speech.say("a", "skip", {}, { class: "skip", href: "#tool" }), el("header", { class: "bar" }, brand(), switches({ state, t: speech.t, levels: [] })), main);
   dress(state, speech);
   remember(state);
-  const api = createApi({ state, speech });
+  const api = createApi({ speech });
   try {
     const served = await api.get("page/models");
     main.append(...table(toolsOf(served.models), { state, speech, api, served }));

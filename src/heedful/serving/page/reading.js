@@ -1,6 +1,6 @@
-// Tools for models that read: classify a text, fill its gaps, or compare sentences.
+// Tools for models that read: classify a text, mark its parts, find an answer in it, fill its gaps, or compare sentences.
 
-import { asking, bars, copyRow, icon, inside, layout, textBox, textTool } from "./form.js";
+import { bars, copyRow, icon, inside, layout, textBox, textTool } from "./form.js";
 import { ink, shade } from "./look/color.js";
 import { clear, el } from "./look/dom.js";
 
@@ -14,6 +14,47 @@ export function classify(root, context) {
       ? [textBox(context, "first", { rows: 2 }), textBox(context, "second", { rows: 2 })]
       : [textBox(context, "classification")],
     show: ({ labels }) => bars(context, answers, labels, { scores: model.scores }),
+  });
+}
+
+const percent = (speech, value) => speech.number(value, { style: "percent", maximumFractionDigits: 1 });
+
+// A text with spans of it marked; a span has the characters from start to end, counted as Python counts them.
+function marked(text, spans, note) {
+  const letters = [...text];
+  const pieces = [];
+  let place = 0;
+  for (const span of spans) {
+    pieces.push(letters.slice(place, span.start).join(""), el("mark", {}, letters.slice(span.start, span.end).join("")), note(span));
+    place = span.end;
+  }
+  return [...pieces, letters.slice(place).join("")];
+}
+
+// Find the answer to a question in a text.
+export function answerQuestion(root, context) {
+  const { speech } = context;
+  const answers = el("p", { class: "answer", dir: "auto", "aria-live": "polite" });
+  textTool(root, context, {
+    task: "question-answering", verb: "find", answers, label: ([question]) => question,
+    boxes: [textBox(context, "question", { rows: 1 }), textBox(context, "passage", { rows: 5 })],
+    show: (result, [, passage]) => {
+      const note = () => el("small", {}, ` ${percent(speech, result.probability)} `);
+      clear(answers).append(...(result.start === null ? [speech.say("em", "noAnswer")] : marked(passage, [result], note)));
+    },
+  });
+}
+
+// Mark the entities of a text, or the tag of each of its words.
+export function tagText(root, context) {
+  const { speech } = context;
+  const answers = el("p", { class: "answer", dir: "auto", "aria-live": "polite" });
+  textTool(root, context, {
+    task: "tagging", verb: "tag", boxes: [textBox(context, "tagging")], answers,
+    show: ({ spans }, input) => {
+      const note = (span) => el("small", { title: percent(speech, span.probability) }, ` ${span.label} `);
+      clear(answers).append(...(spans.length ? marked(input, spans, note) : [speech.say("em", "noSpans")]));
+    },
   });
 }
 
@@ -59,15 +100,8 @@ export function fillGaps(root, context) {
 const MOST = 8;
 const FEWEST = 2;
 
-function cosine(item, other) {
-  let product = 0, first = 0, second = 0;
-  for (let place = 0; place < item.length; place += 1) {
-    product += item[place] * other[place];
-    first += item[place] ** 2;
-    second += other[place] ** 2;
-  }
-  return product / Math.sqrt(first * second || 1);
-}
+const dot = (item, other) => item.reduce((sum, value, place) => sum + value * other[place], 0);
+const cosine = (item, other) => dot(item, other) / Math.sqrt(dot(item, item) * dot(other, other) || 1);
 
 // Each with each, as a table: darker is nearer.
 function matrix({ speech }, texts, vectors) {
@@ -126,15 +160,14 @@ export function compare(root, context) {
   async function ask(signal) {
     const texts = lines.texts();
     if (!texts.length) return lines.focus();
-    const results = await api.predictAll(model.name, texts, signal);
+    const results = await api.predict(model.name, texts, signal);
     current = [texts, results.map(({ vector }) => vector)];
     draw();
     look.offer(texts.map((input) => ({ label: input, name: model.name, body: { input } })));
   }
 
   state.on(["theme", "language"], draw);
-  const form = asking(context, "compare", ask);
-  layout(root, context, "embedding", form, {
+  layout(root, context, "embedding", "compare", ask, {
     question: [speech.say("h2", "sentences", {}, { class: "quiet" }), lines.root], foot: lines.add, heading: "nearness",
     answers: answer, below: [look],
   });

@@ -22,12 +22,12 @@ from ...lens.page.rendering import script, style
 from ...tasks.inspection import inspect
 from ...tasks.predictor import ItemError
 from ..errors import PLAIN_ERRORS, APIError
-from ..inputs import as_inputs
-from ..settings import Settings
+from ..inputs import as_inputs, check_overrides
 from ..state import cancel_on_disconnect, requested_model, server_state
 from .describing import ServerDescription, describe_server
 
-COMMON = {"Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
+# Of every page. The other security headers are those of all responses.
+POLICY = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"
 
 
 @cache
@@ -38,21 +38,17 @@ def page_headers() -> dict[str, str]:
     of a look page are allowed by their hashes. No other inline code may run.
     """
     policy = (
-        f"default-src 'none'; script-src 'self' {_hash(script())}; style-src 'self' {_hash(style())}; "
-        "connect-src 'self'; img-src 'self' data: blob:; frame-src blob:; "
-        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+        f"{POLICY}; script-src 'self' {_hash(script())}; style-src 'self' {_hash(style())}; connect-src 'self'; "
+        "img-src 'self' data: blob:; frame-src blob:; form-action 'self'"
     )
-    return {"Content-Security-Policy": policy, "Cache-Control": "no-cache", **COMMON}
+    return {"Content-Security-Policy": policy, "Cache-Control": "no-cache"}
 
 
 @cache
 def look_headers() -> dict[str, str]:
-    """Return the headers of a look page on its own. It is never cached, since it contains a request's input."""
-    policy = (
-        f"default-src 'none'; script-src {_hash(script())}; style-src 'unsafe-inline'; img-src data: blob:; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
-    return {"Content-Security-Policy": policy, "Cache-Control": "no-store", **COMMON}
+    """Return the headers of a look page on its own."""
+    sources = f"script-src {_hash(script())}; style-src 'unsafe-inline'; img-src data: blob:; form-action 'none'"
+    return {"Content-Security-Policy": f"{POLICY}; {sources}"}
 
 
 def _hash(text: str) -> str:
@@ -86,36 +82,22 @@ async def _look(request: Request, name: str, body: LookRequest) -> HTMLResponse:
     if not settings.look:
         raise APIError(403, "this server does not let clients look inside its models")
     predictor = served.predictor
-    overrides = _generation_overrides(predictor, body, settings)
+    overrides = body.model_dump(include={"beam", "temperature", "seed", "max_new_tokens"}, exclude_none=True)
+    check_overrides(predictor, overrides, settings)
+    if predictor.generates_text:  # with the same settings, the answer is the same as that of other routes
+        overrides["precision"] = settings.precision
+        if (temperature := overrides.pop("temperature", None)) is not None:
+            overrides |= {"sample": True, "temperature": temperature} if temperature else {"sample": False}
+    try:
+        (item,) = await asyncio.to_thread(as_inputs, predictor, [body.input], settings)
+    except ItemError as error:
+        raise APIError(400, error.reason, param="input") from None
 
-    def render_page(item: Any) -> str:
+    def page() -> str:
         _check_tokens(predictor, item, overrides)
         return render(inspect(predictor, item, name=served.name, language=body.language, **overrides))
 
-    async def look() -> str:
-        try:
-            (item,) = await asyncio.to_thread(as_inputs, predictor, [body.input], settings)
-        except ItemError as error:
-            raise APIError(400, error.reason, param="input") from None
-        return await served.worker.call(lambda: render_page(item))
-
-    return HTMLResponse(await cancel_on_disconnect(request, look()), headers=look_headers())
-
-
-def _generation_overrides(predictor: Any, body: LookRequest, settings: Settings) -> dict[str, Any]:
-    """Return the generation settings of a request; the same ones give the same answer as other routes."""
-    overrides = body.model_dump(include={"beam", "temperature", "seed", "max_new_tokens"}, exclude_none=True)
-    if not predictor.generates_text:
-        if overrides:
-            raise APIError(
-                400, f"{min(overrides)}: this model does not generate text; leave it out", param=min(overrides)
-            )
-        return {}
-    if body.max_new_tokens is not None and body.max_new_tokens > settings.max_new_tokens:
-        raise APIError(400, f"max_new_tokens is at most {settings.max_new_tokens:,} here", param="max_new_tokens")
-    if (temperature := overrides.pop("temperature", None)) is not None:
-        overrides |= {"sample": True, "temperature": temperature} if temperature else {"sample": False}
-    return {"precision": settings.precision, **overrides}
+    return HTMLResponse(await cancel_on_disconnect(request, served.worker.call(page)), headers=look_headers())
 
 
 def _check_tokens(predictor: Any, item: Any, overrides: dict[str, Any]) -> None:
