@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 from torch import nn
@@ -11,7 +12,8 @@ from ..core.init import linear
 from .bert import FIXED, SETTINGS, BertConfig, embedding_links
 from .encoder_only import architectures, finish, norm, output_name, prefix, unused
 from .hf_config import Published, setting
-from .registry import register, residual_layer
+from .layers import residual_layer
+from .registry import register
 from .weight_map import Link, WeightMap, link
 
 
@@ -45,7 +47,7 @@ class AlbertConfig(BertConfig):
 def build(config: AlbertConfig) -> core.EncoderOnly:
     """Build ALBERT; a shared layer stands in the stack once for each time it runs."""
     width = config.d_embedding
-    layers = [residual_layer(config, core.PostNorm) for _ in range(config.n_groups)]
+    layers = [residual_layer(config, core.PostNorm, partial(norm, config)) for _ in range(config.n_groups)]
     encoder = core.Encoder(
         [layers[group] for group in config.groups],
         positions=core.Learned(config.max_length, width),

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from ..core import EncoderDecoder, LayerNorm, Learned, Sinusoidal
+from ..core import EncoderDecoder, Learned, Sinusoidal
 from ..errors import ConfigError
-from .encoder_decoder import EncoderDecoderTransformerConfig, assemble
-from .hf_config import ACTIVATIONS, HFConfig, Published, Setting, derived, enum, setting
-from .registry import initialize_normal, register
+from .encoder_decoder import EncoderDecoderTransformerConfig, assemble, stacks
+from .hf_config import ACTIVATIONS, HFConfig, Published, Setting, derived, enum, setting, settings_of
+from .layers import initialize_normal
+from .registry import register
 from .weight_map import ONE_ROW, Formula, Link, WeightMap, link, zeros
 
 
@@ -43,13 +44,10 @@ class BartConfig(EncoderDecoderTransformerConfig):
 
 def build(config: BartConfig) -> EncoderDecoder:
     """Build BART; the position table begins with two unused rows, as in every published BART."""
-    model = assemble(
-        config,
-        positions=lambda causal: Learned(config.max_length, config.d_model, offset=2),
-        entry=lambda: LayerNorm(config.d_model),
-        scale_embedding=config.scale_embedding,
-        head_bias=True,
+    encoder, decoder = stacks(
+        config, positions=lambda causal: Learned(config.max_length, config.d_model, offset=2), has_entry_norm=True
     )
+    model = assemble(config, encoder, decoder, scale_embedding=config.scale_embedding, head_bias=True)
     return initialize_normal(model, 0.02)
 
 
@@ -87,20 +85,15 @@ NAMES = WeightMap(
     prefix="model.",
 )
 
-SETTINGS = {
-    "vocab_size": setting("vocab_size"),
-    "d_model": setting("d_model"),
-    "n_heads": setting("encoder_attention_heads", "decoder_attention_heads"),
-    "d_ff": setting("encoder_ffn_dim", "decoder_ffn_dim"),
-    "n_encoder_layers": setting("encoder_layers"),
-    "n_decoder_layers": setting("decoder_layers"),
-    "max_length": setting("max_position_embeddings"),
-    "activation": enum("activation_function", ACTIVATIONS),
-    "scale_embedding": setting("scale_embedding"),
-    "dropout": setting("dropout"),
-    "attention_dropout": setting("attention_dropout"),
-    "activation_dropout": setting("activation_dropout"),
-}
+SETTINGS = settings_of(
+    BartConfig,
+    *("d_model", "scale_embedding", "activation_dropout"),
+    n_heads=setting("encoder_attention_heads", "decoder_attention_heads"),
+    d_ff=setting("encoder_ffn_dim", "decoder_ffn_dim"),
+    n_encoder_layers="encoder_layers",
+    n_decoder_layers="decoder_layers",
+    activation=enum("activation_function", ACTIVATIONS),
+)
 # Older files have these keys, which describe the architecture.
 FIXED = {"is_encoder_decoder": True, "normalize_before": False, "add_final_layer_norm": False}
 
@@ -140,12 +133,8 @@ class MarianConfig(BartConfig):
 
 def build_marian(config: MarianConfig) -> EncoderDecoder:
     """Build Marian, whose sinusoids have all sines before all cosines."""
-    return assemble(
-        config,
-        positions=lambda causal: _marian_positions(config),
-        scale_embedding=config.scale_embedding,
-        head_bias=True,
-    )
+    encoder, decoder = stacks(config, positions=lambda causal: _marian_positions(config))
+    return assemble(config, encoder, decoder, scale_embedding=config.scale_embedding, head_bias=True)
 
 
 def _marian_positions(config: MarianConfig) -> Sinusoidal:

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from ..core import EncoderOnly
 from .encoder_only import EncoderOnlyConfig, architectures, assemble, output_name, prefix, unused
-from .hf_config import ACTIVATIONS, CLASSES, Published, enum, setting
+from .hf_config import Published, settings_of
 from .registry import register
 from .weight_map import Link, WeightMap, link
 
@@ -86,20 +86,13 @@ def names(config: BertConfig) -> WeightMap:
     )
 
 
-SETTINGS = {
-    "vocab_size": setting("vocab_size"),
-    "d_model": setting("hidden_size"),
-    "n_heads": setting("num_attention_heads"),
-    "d_ff": setting("intermediate_size"),
-    "n_layers": setting("num_hidden_layers"),
-    "n_segments": setting("type_vocab_size"),
-    "max_length": setting("max_position_embeddings"),
-    "activation": enum("hidden_act", ACTIVATIONS),
-    "n_classes": CLASSES,
-    "norm_eps": setting("layer_norm_eps"),
-    "dropout": setting("hidden_dropout_prob"),
-    "attention_dropout": setting("attention_probs_dropout_prob"),
-}
+SETTINGS = settings_of(
+    BertConfig,
+    n_segments="type_vocab_size",
+    norm_eps="layer_norm_eps",
+    dropout="hidden_dropout_prob",
+    attention_dropout="attention_probs_dropout_prob",
+)
 FIXED = {
     "position_embedding_type": "absolute",
     "is_encoder_decoder": False,

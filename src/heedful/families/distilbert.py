@@ -17,7 +17,7 @@ from .encoder_only import (
     span,
     unused,
 )
-from .hf_config import ACTIVATIONS, CLASSES, Published, enum, setting, unpublished
+from .hf_config import ACTIVATIONS, Published, enum, settings_of, unpublished
 from .registry import register
 from .weight_map import WeightMap, link
 
@@ -84,21 +84,16 @@ distilbert = register(
     published=Published(
         model_type="distilbert",
         architectures=architectures("DistilBert"),
-        settings={
-            "vocab_size": setting("vocab_size"),
-            "d_model": setting("dim"),
-            "n_heads": setting("n_heads"),
-            "d_ff": setting("hidden_dim"),
-            "n_layers": setting("n_layers"),
-            "max_length": setting("max_position_embeddings"),
-            "activation": enum("activation", ACTIVATIONS),
-            "n_classes": CLASSES,
-            "norm_eps": unpublished(
+        settings=settings_of(
+            DistilBertConfig,
+            *("n_heads", "n_layers"),
+            d_model="dim",
+            d_ff="hidden_dim",
+            activation=enum("activation", ACTIVATIONS),
+            norm_eps=unpublished(
                 NORM_EPS, f"a published distilbert always has norm_eps={NORM_EPS}; there is no key for {{value}}"
             ),
-            "dropout": setting("dropout"),
-            "attention_dropout": setting("attention_dropout"),
-        },
+        ),
         fixed={"sinusoidal_pos_embds": False, "is_encoder_decoder": False, "tie_word_embeddings": True},
         names=names,
     ),

@@ -2,27 +2,22 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from torch import nn
 
 from .. import core
-from ..config import FamilyConfig
 from ..core.init import linear
-from .registry import initialize_normal, residual_layer
+from .layers import LayersConfig, initialize_normal, residual_layer
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderOnlyConfig(FamilyConfig):
+class EncoderOnlyConfig(LayersConfig):
     """The fields of BERT and its relatives."""
 
     vocab_size: int = 30522  # Number of tokens; training sets it to that of a new tokenizer
-    d_model: int = 768  # Width of the embeddings and of all layers
-    n_heads: int = 12  # Attention heads of each layer
-    d_ff: int = 3072  # Inner width of the feed-forward sublayers
-    n_layers: int = 12  # Layers of the encoder
     max_length: int = 512  # The most tokens of a text, special ones included
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"  # Between the matrices of feed-forward parts
     # What the model returns. words: logits over the vocabulary; classes: logits over the classes; token-classes: the
     # same for every token; span: scores for the start and the end of an answer; pooled: the first token's vector
     # through a dense layer; first: that vector itself; mean: the mean of all vectors; hidden: all vectors.
@@ -30,11 +25,12 @@ class EncoderOnlyConfig(FamilyConfig):
     n_classes: int = 2  # Classes of the heads classes and token-classes; training takes them from the data
     norm_eps: float = 1e-12  # Added to the variance in every layer norm
     dropout: float = 0.1  # Probability of dropping a feature of the embeddings and of every sublayer's output
-    attention_dropout: float = 0.1  # Probability of dropping an attention weight
+    attention_dropout: float = 0.1
 
     def check(self) -> None:
-        self.require_positive("vocab_size", "d_model", "n_heads", "d_ff", "n_layers", "max_length", "n_classes")
-        self.require_share("dropout", "attention_dropout")
+        super().check()
+        self.require_positive("vocab_size", "max_length", "n_classes")
+        self.require_share("dropout")
         self.require_divisible("d_model", "n_heads")
 
 
@@ -90,7 +86,7 @@ def assemble(
 ) -> core.EncoderOnly:
     """Build a model with learned positions, whose table begins with `offset` unused rows."""
     encoder = core.Encoder(
-        [residual_layer(config, core.PostNorm) for _ in range(config.n_layers)],
+        [residual_layer(config, core.PostNorm, partial(norm, config)) for _ in range(config.n_layers)],
         positions=core.Learned(config.max_length, config.d_model, offset=offset),
         entry=norm(config),
         dropout=config.dropout,
