@@ -13,7 +13,7 @@ from .encoder_decoder import EncoderDecoderTransformerConfig, assemble, stacks
 from .hf_config import ACTIVATIONS, HFConfig, Published, Setting, derived, enum, setting, settings_of
 from .layers import initialize_normal
 from .registry import register
-from .weight_map import ONE_ROW, Formula, Link, WeightMap, link, zeros
+from .weight_map import ONE_ROW, Formula, Link, WeightMap, layer_links, link, zeros
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,20 +51,19 @@ def build(config: BartConfig) -> EncoderDecoder:
     return initialize_normal(model, 0.02)
 
 
-def layer_links() -> Iterator[Link]:
-    """Yield the links of both stacks; those of cross-attention have no effect for the encoder."""
-    for stack in ("encoder", "decoder"):
-        layer, hf = f"{stack}.layers.*", f"model.{stack}.layers.*"
-        for part, name in (("self_attention", "self_attn"), ("cross_attention", "encoder_attn")):
-            yield link(f"{layer}.{part}.sublayer.q_proj.*", f"{hf}.{name}.q_proj.*")
-            yield link(f"{layer}.{part}.sublayer.kv_proj.*", (f"{hf}.{name}.k_proj.*", f"{hf}.{name}.v_proj.*"))
-            yield link(f"{layer}.{part}.sublayer.out_proj.*", f"{hf}.{name}.out_proj.*")
-            yield link(f"{layer}.{part}.norm.*", f"{hf}.{name}_layer_norm.*")
-        yield link(f"{layer}.feed_forward.sublayer.up_proj.*", f"{hf}.fc1.*")
-        yield link(f"{layer}.feed_forward.sublayer.down_proj.*", f"{hf}.fc2.*")
-        yield link(f"{layer}.feed_forward.norm.*", f"{hf}.final_layer_norm.*")
+def stack_links(stack: str) -> Iterator[Link]:
+    """Return the links of the layers of a stack; those of cross-attention have no effect for the encoder."""
+    projections = [f"{name}_proj" for name in ("q", "k", "v", "out")]
+    return layer_links(
+        f"{stack}.layers.*",
+        f"model.{stack}.layers.*",
+        self_attention=(*(f"self_attn.{name}" for name in projections), "self_attn_layer_norm"),
+        cross_attention=(*(f"encoder_attn.{name}" for name in projections), "encoder_attn_layer_norm"),
+        feed_forward=("fc1", "fc2", "final_layer_norm"),
+    )
 
 
+LAYERS = (*stack_links("encoder"), *stack_links("decoder"))
 SHARED = link("source_embedding.weight", "model.shared.weight")
 ENDS = (
     link("source_embedding.weight", "model.encoder.embed_tokens.weight"),
@@ -76,7 +75,7 @@ NAMES = WeightMap(
     (
         SHARED,
         *ENDS,
-        *layer_links(),
+        *LAYERS,
         link("encoder.positions.weight", "model.encoder.embed_positions.weight"),
         link("decoder.positions.weight", "model.decoder.embed_positions.weight"),
         link("encoder.entry.*", "model.encoder.layernorm_embedding.*"),
@@ -145,7 +144,7 @@ def marian_names(config: MarianConfig) -> WeightMap:
     """Return the published names; a matrix that both embeddings share has a third name."""
     table = Formula((config.max_length, config.d_model), lambda: _marian_positions(config).table())
     return WeightMap(
-        (*((SHARED,) if config.tied == "all" else ()), *ENDS, *layer_links()),
+        (*((SHARED,) if config.tied == "all" else ()), *ENDS, *LAYERS),
         computed={f"model.{stack}.embed_positions.weight": table for stack in ("encoder", "decoder")},
         prefix="model.",
     )

@@ -93,8 +93,8 @@ def stacks(
 
 def assemble(
     config: EncoderDecoderConfig,
-    encoder: nn.Module,
-    decoder: nn.Module,
+    encoder: core.Encoder | core.RecurrentEncoder,
+    decoder: core.Decoder | core.RecurrentDecoder,
     *,
     scale_embedding: bool = True,
     head_bias: bool = False,

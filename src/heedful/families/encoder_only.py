@@ -1,6 +1,6 @@
 """The config, layers and heads that BERT and its relatives share."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -10,6 +10,7 @@ from torch import nn
 from .. import core
 from ..core.init import linear
 from .layers import LayersConfig, initialize_normal, residual_layer
+from .weight_map import Link, WeightMap, link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,22 +104,65 @@ def finish(
     return initialize_normal(core.EncoderOnly(embedding=embedding, encoder=encoder, head=head), 0.02)
 
 
-def prefix(config: EncoderOnlyConfig, name: str) -> str:
-    """Return the prefix of published names, which only a model with a head has."""
-    return name if config.head in ("words", "classes", "token-classes", "span") else ""
+def word_links(transform: str, norm: str, decoder: str, bias: str) -> tuple[Link, ...]:
+    """Return the links of the head for words; the bias stands under one or both of two names."""
+    return (
+        link("head.transform.dense.*", f"{transform}.*"),
+        link("head.transform.norm.*", f"{norm}.*"),
+        link("head.embedding.weight", f"{decoder}.weight"),
+        link("head.bias", f"{bias}.bias"),
+        link("head.bias", f"{decoder}.bias"),
+    )
 
 
-def output_name(config: EncoderOnlyConfig, classes: str = "classifier.*") -> str:
-    """Return the published name of a head's last layer; `classes` is that of the head for classes."""
-    return {"span": "qa_outputs.*", "token-classes": "classifier.*"}.get(config.head, classes)
+def weight_map(
+    config: EncoderOnlyConfig,
+    model: str,
+    layers: Callable[[str], Iterable[Link]],
+    words: tuple[Link, ...],
+    *,
+    pooler: str | None,
+    dense: str | None = None,
+    classifier: str = "classifier",
+    unused: Collection[str] = (),
+) -> WeightMap:
+    """Return the published names of a model.
 
-
-def unused(config: EncoderOnlyConfig, heads_by_name: Mapping[str, Collection[str]]) -> dict[str, str]:
-    """Return the published names that the config's head does not use, for `WeightMap.ignored`.
-
-    `heads_by_name` has the heads that use each name.
+    Args:
+        config: The model's config.
+        model: The model's published name, which is a prefix if the model has a head.
+        layers: Returns the links of the layers for a prefix.
+        words: The links of the head for words.
+        pooler: The name of the pooler's dense layer.
+        dense: The name of the classifier's dense layer; None means the pooler.
+        classifier: The name of the last layer of the head for classes.
+        unused: The names of other heads, which are never read.
     """
-    return {name: "belongs to another head" for name, heads in heads_by_name.items() if config.head not in heads}
+    base = f"{model}." if config.head in ("words", "classes", "token-classes", "span") else ""
+    pooler = pooler and f"{base}{pooler}.*"
+    others = [*unused] if config.head == "words" else [*unused, *(name for line in words for name in line.hf)]
+    if pooler and config.head != "pooled" and (dense or config.head != "classes"):
+        others.append(pooler)
+    last = {"span": "qa_outputs", "token-classes": "classifier"}.get(config.head, classifier)
+    segments = f"{base}embeddings.token_type_embeddings.weight"
+    return WeightMap(
+        (
+            link("embedding.weight", f"{base}embeddings.word_embeddings.weight"),
+            link("embedding.segments", segments),
+            link("head.embedding.segments", segments),  # the head has the tokens' embedding with its segments
+            link("encoder.positions.weight", f"{base}embeddings.position_embeddings.weight"),
+            link("encoder.entry.*", f"{base}embeddings.LayerNorm.*"),
+            *layers(base),
+            *words,
+            *([link("head.dense.*", pooler)] if pooler else []),
+            link("head.pool.dense.*", f"{dense}.*" if dense else pooler or ""),
+            link("head.out_proj.*", f"{last}.*"),
+        ),
+        ignored={f"{base}embeddings.position_ids": "counts the positions"}
+        | dict.fromkeys(others, "belongs to another head"),
+        prefix=f"{model}.",
+        older={"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"},
+    )
 
 
 def architectures(kind: str) -> tuple[tuple[str, dict[str, str]], ...]:

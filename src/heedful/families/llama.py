@@ -11,7 +11,7 @@ from ..errors import ConfigError, unknown
 from .hf_config import HFConfig, Published, Setting, derived, optional, setting, settings_of
 from .layers import DecoderOnlyConfig, decoder_only, residual_layer
 from .registry import register
-from .weight_map import WeightMap, link
+from .weight_map import WeightMap, layer_links, link
 
 SCALINGS: dict[str, type] = {"linear": core.LinearScaling, "llama3": core.Llama3Scaling}
 
@@ -104,21 +104,19 @@ def build(config: LlamaConfig) -> core.DecoderOnly:
     return assemble(config, bias=config.bias, feed_forward_bias=config.feed_forward_bias)
 
 
-LAYER, HF = "decoder.layers.*", "model.layers.*"
 NAMES = WeightMap(
     (
         link("embedding.weight", "model.embed_tokens.weight"),
-        link(f"{LAYER}.self_attention.norm.*", f"{HF}.input_layernorm.*"),
-        link(f"{LAYER}.self_attention.sublayer.q_proj.*", f"{HF}.self_attn.q_proj.*"),
-        link(f"{LAYER}.self_attention.sublayer.kv_proj.*", (f"{HF}.self_attn.k_proj.*", f"{HF}.self_attn.v_proj.*")),
-        link(f"{LAYER}.self_attention.sublayer.out_proj.*", f"{HF}.self_attn.o_proj.*"),
-        link(f"{LAYER}.feed_forward.norm.*", f"{HF}.post_attention_layernorm.*"),
-        link(f"{LAYER}.feed_forward.sublayer.gate_up_proj.*", (f"{HF}.mlp.gate_proj.*", f"{HF}.mlp.up_proj.*")),
-        link(f"{LAYER}.feed_forward.sublayer.down_proj.*", f"{HF}.mlp.down_proj.*"),
+        *layer_links(
+            "decoder.layers.*",
+            "model.layers.*",
+            self_attention=(*(f"self_attn.{name}_proj" for name in ("q", "k", "v", "o")), "input_layernorm"),
+            feed_forward=("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", "post_attention_layernorm"),
+        ),
         link("decoder.norm.*", "model.norm.*"),
         link("head.embedding.weight", "lm_head.weight"),
     ),
-    ignored={f"{HF}.self_attn.rotary_emb.inv_freq": "the frequencies, which are computed"},
+    ignored={"model.layers.*.self_attn.rotary_emb.inv_freq": "the frequencies, which are computed"},
     prefix="model.",
 )
 

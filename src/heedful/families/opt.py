@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from .. import core
-from .bart import layer_links
+from .bart import stack_links
 from .hf_config import ACTIVATIONS, Published, enum, setting, settings_of
 from .layers import DecoderOnlyConfig, decoder_only, residual_layer
 from .registry import register
@@ -42,7 +42,7 @@ NAMES = WeightMap(
     (
         link("embedding.weight", "model.decoder.embed_tokens.weight"),
         link("decoder.positions.weight", "model.decoder.embed_positions.weight"),
-        *layer_links(),
+        *stack_links("decoder"),
         link("decoder.norm.*", "model.decoder.final_layer_norm.*"),
         link("head.embedding.weight", "lm_head.weight"),
     ),

@@ -12,7 +12,7 @@ from .. import core
 from .hf_config import ACTIVATIONS, Published, enum, settings_of, unpublished
 from .layers import LayersConfig, residual_layer
 from .registry import register
-from .weight_map import WeightMap, link
+from .weight_map import WeightMap, layer_links, link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,20 +109,21 @@ def _positions(config: PatchTSTConfig) -> core.Learned:
 
 def names(config: PatchTSTConfig) -> WeightMap:
     """Return the published names; a batch norm is wrapped in a module and has an unused count of batches."""
-    layer, hf = "encoder.layers.*", "model.encoder.layers.*"
+    hf = "model.encoder.layers.*"
     inner = ".batchnorm" if config.norm == "batch" else ""
-    attention = f"{layer}.self_attention.sublayer"
     return WeightMap(
         (
             link("embedding.project.*", "model.encoder.embedder.input_embedding.*"),
             link("encoder.positions.weight", "model.encoder.positional_encoder.position_enc"),
-            link(f"{attention}.q_proj.*", f"{hf}.self_attn.q_proj.*"),
-            link(f"{attention}.kv_proj.*", (f"{hf}.self_attn.k_proj.*", f"{hf}.self_attn.v_proj.*")),
-            link(f"{attention}.out_proj.*", f"{hf}.self_attn.out_proj.*"),
-            link(f"{layer}.self_attention.norm.*", f"{hf}.norm_sublayer1{inner}.*"),
-            link(f"{layer}.feed_forward.sublayer.up_proj.*", f"{hf}.ff.0.*"),
-            link(f"{layer}.feed_forward.sublayer.down_proj.*", f"{hf}.ff.3.*"),
-            link(f"{layer}.feed_forward.norm.*", f"{hf}.norm_sublayer3{inner}.*"),
+            *layer_links(
+                "encoder.layers.*",
+                hf,
+                self_attention=(
+                    *(f"self_attn.{name}_proj" for name in ("q", "k", "v", "out")),
+                    f"norm_sublayer1{inner}",
+                ),
+                feed_forward=("ff.0", "ff.3", f"norm_sublayer3{inner}"),
+            ),
             link("head.out_proj.*", "head.projection.*"),
         ),
         ignored={f"{hf}.*.batchnorm.num_batches_tracked": "counts the batches of training"},

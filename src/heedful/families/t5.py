@@ -13,7 +13,7 @@ from ..config import FamilyConfig
 from .encoder_decoder import stacks
 from .hf_config import HFConfig, Published, Setting, settings_of
 from .registry import register
-from .weight_map import Link, WeightMap, link
+from .weight_map import Link, WeightMap, layer_links, link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,35 +105,32 @@ def _embedding(published: Mapping[str, Tensor], local: Tensor) -> Tensor:
     return next(published[name] for name in names if name in published)
 
 
-def _links() -> Iterator[Link]:
+def _links(config: T5Config) -> Iterator[Link]:
     yield link("source_embedding.weight", "shared.weight")
     yield link("source_embedding.weight", "encoder.embed_tokens.weight")
     yield link("target_embedding.weight", "decoder.embed_tokens.weight")
     yield link("head.embedding.weight", "lm_head.weight", absent=_embedding)
-    for stack, parts in (("encoder", ("self_attention",)), ("decoder", ("self_attention", "cross_attention"))):
-        layer, hf = f"{stack}.layers.*", f"{stack}.block.*.layer"
-        for index, part in enumerate(parts):
-            name = f"{hf}.{index}.{'EncDecAttention' if index else 'SelfAttention'}"
-            yield link(f"{layer}.{part}.sublayer.q_proj.*", f"{name}.q.*")
-            yield link(f"{layer}.{part}.sublayer.kv_proj.*", (f"{name}.k.*", f"{name}.v.*"))
-            yield link(f"{layer}.{part}.sublayer.out_proj.*", f"{name}.o.*")
-            yield link(f"{layer}.{part}.norm.*", f"{hf}.{index}.layer_norm.*")
-        last = f"{hf}.{len(parts)}"
-        dense = f"{last}.DenseReluDense"
-        yield link(f"{layer}.feed_forward.sublayer.up_proj.*", f"{dense}.wi.*")
-        yield link(f"{layer}.feed_forward.sublayer.gate_up_proj.*", (f"{dense}.wi_0.*", f"{dense}.wi_1.*"))
-        yield link(f"{layer}.feed_forward.sublayer.down_proj.*", f"{dense}.wo.*")
-        yield link(f"{layer}.feed_forward.norm.*", f"{last}.layer_norm.*")
+    self_attention, cross_attention = (
+        (*(f"layer.{index}.{name}.{part}" for part in "qkvo"), f"layer.{index}.layer_norm")
+        for index, name in enumerate(("SelfAttention", "EncDecAttention"))
+    )
+    matrices = ("wi_0", "wi_1", "wo") if config.feed_forward.startswith("gated") else ("wi", "wo")
+    for stack, cross, last in (("encoder", (), "layer.1"), ("decoder", cross_attention, "layer.2")):
+        yield from layer_links(
+            f"{stack}.layers.*",
+            f"{stack}.block.*",
+            self_attention=self_attention,
+            cross_attention=cross,
+            feed_forward=(*(f"{last}.DenseReluDense.{name}" for name in matrices), f"{last}.layer_norm"),
+        )
         yield link(f"{stack}.positions.weight", f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight")
         yield link(f"{stack}.norm.*", f"{stack}.final_layer_norm.*")
 
 
-NAMES = WeightMap(
-    tuple(_links()),
-    ignored={
-        "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight": "cross-attention has no positions"
-    },
-)
+def names(config: T5Config) -> WeightMap:
+    """Return the published names."""
+    unused = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
+    return WeightMap(tuple(_links(config)), ignored={unused: "cross-attention has no positions"})
 
 
 def _read_tied(hf: HFConfig) -> bool | None:
@@ -190,7 +187,7 @@ t5 = register(
             dropout="dropout_rate",
         ),
         fixed={"is_encoder_decoder": True},
-        names=lambda config: NAMES,
+        names=names,
         start="decoder_start_token_id",
     ),
 )

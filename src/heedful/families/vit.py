@@ -13,7 +13,7 @@ from ..errors import ConfigError
 from .hf_config import HFConfig, Published, Setting, setting, settings_of
 from .layers import LayersConfig, initialize_normal, residual_layer
 from .registry import register
-from .weight_map import ONE_ROW, Layout, Link, WeightMap, link
+from .weight_map import ONE_ROW, Layout, Link, WeightMap, layer_links, link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,8 +104,7 @@ def table(
         tops: The links of every head.
     """
     base = "" if head in ("pooled", "mean", "hidden") else f"{model}."
-    layer, hf = "encoder.layers.*", f"{base}encoder.layer.*"
-    heads = f"{hf}.attention.attention"
+    heads = [f"attention.attention.{name}" for name in ("query", "key", "value")]
     shape = config.n_channels, config.patch_size, config.patch_size
     convolution = Layout(lambda weight: weight.unflatten(1, shape), lambda weight: weight.flatten(1))
     others = [line for name, lines in tops.items() if name != head for line in lines]
@@ -115,13 +114,12 @@ def table(
             link("embedding.project.weight", f"{base}embeddings.patch_embeddings.projection.weight", convolution),
             link("embedding.project.bias", f"{base}embeddings.patch_embeddings.projection.bias"),
             link("encoder.positions.weight", f"{base}embeddings.position_embeddings", ONE_ROW),
-            link(f"{layer}.self_attention.norm.*", f"{hf}.layernorm_before.*"),
-            link(f"{layer}.self_attention.sublayer.q_proj.*", f"{heads}.query.*"),
-            link(f"{layer}.self_attention.sublayer.kv_proj.*", (f"{heads}.key.*", f"{heads}.value.*")),
-            link(f"{layer}.self_attention.sublayer.out_proj.*", f"{hf}.attention.output.dense.*"),
-            link(f"{layer}.feed_forward.norm.*", f"{hf}.layernorm_after.*"),
-            link(f"{layer}.feed_forward.sublayer.up_proj.*", f"{hf}.intermediate.dense.*"),
-            link(f"{layer}.feed_forward.sublayer.down_proj.*", f"{hf}.output.dense.*"),
+            *layer_links(
+                "encoder.layers.*",
+                f"{base}encoder.layer.*",
+                self_attention=(*heads, "attention.output.dense", "layernorm_before"),
+                feed_forward=("intermediate.dense", "output.dense", "layernorm_after"),
+            ),
             link("encoder.norm.*", f"{base}layernorm.*"),
             *tops.get(head, ()),
         ),
