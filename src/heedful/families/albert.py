@@ -2,17 +2,19 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 from torch import nn
 
 from .. import core
 from ..core.init import linear
-from .bert import FIXED, SETTINGS, BertConfig, embedding_links
-from .encoder_only import architectures, finish, norm, output_name, prefix, unused
+from .bert import FIXED, SETTINGS, BertConfig
+from .encoder_only import architectures, finish, norm, weight_map, word_links
 from .hf_config import Published, setting
-from .registry import register, residual_layer
-from .weight_map import Link, WeightMap, link
+from .layers import residual_layer
+from .registry import register
+from .weight_map import Link, WeightMap, layer_links, link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +47,7 @@ class AlbertConfig(BertConfig):
 def build(config: AlbertConfig) -> core.EncoderOnly:
     """Build ALBERT; a shared layer stands in the stack once for each time it runs."""
     width = config.d_embedding
-    layers = [residual_layer(config, core.PostNorm) for _ in range(config.n_groups)]
+    layers = [residual_layer(config, core.PostNorm, partial(norm, config)) for _ in range(config.n_groups)]
     encoder = core.Encoder(
         [layers[group] for group in config.groups],
         positions=core.Learned(config.max_length, width),
@@ -55,49 +57,22 @@ def build(config: AlbertConfig) -> core.EncoderOnly:
     return finish(config, embedding, encoder)
 
 
-def _layer_links(config: AlbertConfig, albert: str) -> Iterator[Link]:
-    """Link every layer to its published group."""
-    for index, group in enumerate(config.groups):
-        layer, hf = f"encoder.layers.{index}", f"{albert}encoder.albert_layer_groups.{group}.albert_layers.0"
-        yield link(f"{layer}.self_attention.sublayer.q_proj.*", f"{hf}.attention.query.*")
-        yield link(f"{layer}.self_attention.sublayer.kv_proj.*", (f"{hf}.attention.key.*", f"{hf}.attention.value.*"))
-        yield link(f"{layer}.self_attention.sublayer.out_proj.*", f"{hf}.attention.dense.*")
-        yield link(f"{layer}.self_attention.norm.*", f"{hf}.attention.LayerNorm.*")
-        yield link(f"{layer}.feed_forward.sublayer.up_proj.*", f"{hf}.ffn.*")
-        yield link(f"{layer}.feed_forward.sublayer.down_proj.*", f"{hf}.ffn_output.*")
-        yield link(f"{layer}.feed_forward.norm.*", f"{hf}.full_layer_layer_norm.*")
-
-
 def names(config: AlbertConfig) -> WeightMap:
     """Return the published names; the pooler is a matrix and a bias, not a module."""
-    albert = prefix(config, "albert.")
-    return WeightMap(
-        (
-            *embedding_links(albert),
-            link("encoder.entry.0.*", f"{albert}embeddings.LayerNorm.*"),
-            link("encoder.entry.2.*", f"{albert}encoder.embedding_hidden_mapping_in.*"),
-            *_layer_links(config, albert),
-            link("head.transform.dense.*", "predictions.dense.*"),
-            link("head.transform.norm.*", "predictions.LayerNorm.*"),
-            link("head.embedding.weight", "predictions.decoder.weight"),
-            link("head.bias", "predictions.bias"),
-            link("head.bias", "predictions.decoder.bias"),
-            link("head.dense.*", f"{albert}pooler.*"),
-            link("head.pool.dense.*", f"{albert}pooler.*"),
-            link("head.out_proj.*", output_name(config)),
-        ),
-        ignored={f"{albert}embeddings.position_ids": "counts the positions"}
-        | unused(
-            config,
-            {
-                "sop_classifier.classifier.*": (),
-                "predictions.*": ("words",),
-                "predictions.*.*": ("words",),
-                f"{albert}pooler.*": ("classes", "pooled"),
-            },
-        ),
-        prefix="albert.",
-    )
+
+    def layers(albert: str) -> Iterator[Link]:
+        yield link("encoder.entry.0.*", f"{albert}embeddings.LayerNorm.*")
+        yield link("encoder.entry.2.*", f"{albert}encoder.embedding_hidden_mapping_in.*")
+        for index, group in enumerate(config.groups):
+            yield from layer_links(
+                f"encoder.layers.{index}",
+                f"{albert}encoder.albert_layer_groups.{group}.albert_layers.0",
+                self_attention=[f"attention.{name}" for name in ("query", "key", "value", "dense", "LayerNorm")],
+                feed_forward=("ffn", "ffn_output", "full_layer_layer_norm"),
+            )
+
+    words = word_links("predictions.dense", "predictions.LayerNorm", "predictions.decoder", "predictions")
+    return weight_map(config, "albert", layers, words, pooler="pooler", unused=["sop_classifier.classifier.*"])
 
 
 XXLARGE = AlbertConfig()

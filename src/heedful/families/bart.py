@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from ..core import EncoderDecoder, LayerNorm, Learned, Sinusoidal
+from ..core import EncoderDecoder, Learned, Sinusoidal
 from ..errors import ConfigError
-from .encoder_decoder import EncoderDecoderTransformerConfig, assemble
-from .hf_config import ACTIVATIONS, HFConfig, Published, Setting, derived, enum, setting
-from .registry import initialize_normal, register
-from .weight_map import ONE_ROW, Formula, Link, WeightMap, link, zeros
+from .encoder_decoder import EncoderDecoderTransformerConfig, assemble, stacks
+from .hf_config import ACTIVATIONS, HFConfig, Published, Setting, derived, enum, setting, settings_of
+from .layers import initialize_normal
+from .registry import register
+from .weight_map import ONE_ROW, Formula, Link, WeightMap, layer_links, link, zeros
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,30 +44,26 @@ class BartConfig(EncoderDecoderTransformerConfig):
 
 def build(config: BartConfig) -> EncoderDecoder:
     """Build BART; the position table begins with two unused rows, as in every published BART."""
-    model = assemble(
-        config,
-        positions=lambda causal: Learned(config.max_length, config.d_model, offset=2),
-        entry=lambda: LayerNorm(config.d_model),
-        scale_embedding=config.scale_embedding,
-        head_bias=True,
+    encoder, decoder = stacks(
+        config, positions=lambda causal: Learned(config.max_length, config.d_model, offset=2), has_entry_norm=True
     )
+    model = assemble(config, encoder, decoder, scale_embedding=config.scale_embedding, head_bias=True)
     return initialize_normal(model, 0.02)
 
 
-def layer_links() -> Iterator[Link]:
-    """Yield the links of both stacks; those of cross-attention have no effect for the encoder."""
-    for stack in ("encoder", "decoder"):
-        layer, hf = f"{stack}.layers.*", f"model.{stack}.layers.*"
-        for part, name in (("self_attention", "self_attn"), ("cross_attention", "encoder_attn")):
-            yield link(f"{layer}.{part}.sublayer.q_proj.*", f"{hf}.{name}.q_proj.*")
-            yield link(f"{layer}.{part}.sublayer.kv_proj.*", (f"{hf}.{name}.k_proj.*", f"{hf}.{name}.v_proj.*"))
-            yield link(f"{layer}.{part}.sublayer.out_proj.*", f"{hf}.{name}.out_proj.*")
-            yield link(f"{layer}.{part}.norm.*", f"{hf}.{name}_layer_norm.*")
-        yield link(f"{layer}.feed_forward.sublayer.up_proj.*", f"{hf}.fc1.*")
-        yield link(f"{layer}.feed_forward.sublayer.down_proj.*", f"{hf}.fc2.*")
-        yield link(f"{layer}.feed_forward.norm.*", f"{hf}.final_layer_norm.*")
+def stack_links(stack: str) -> Iterator[Link]:
+    """Return the links of the layers of a stack; those of cross-attention have no effect for the encoder."""
+    projections = [f"{name}_proj" for name in ("q", "k", "v", "out")]
+    return layer_links(
+        f"{stack}.layers.*",
+        f"model.{stack}.layers.*",
+        self_attention=(*(f"self_attn.{name}" for name in projections), "self_attn_layer_norm"),
+        cross_attention=(*(f"encoder_attn.{name}" for name in projections), "encoder_attn_layer_norm"),
+        feed_forward=("fc1", "fc2", "final_layer_norm"),
+    )
 
 
+LAYERS = (*stack_links("encoder"), *stack_links("decoder"))
 SHARED = link("source_embedding.weight", "model.shared.weight")
 ENDS = (
     link("source_embedding.weight", "model.encoder.embed_tokens.weight"),
@@ -78,7 +75,7 @@ NAMES = WeightMap(
     (
         SHARED,
         *ENDS,
-        *layer_links(),
+        *LAYERS,
         link("encoder.positions.weight", "model.encoder.embed_positions.weight"),
         link("decoder.positions.weight", "model.decoder.embed_positions.weight"),
         link("encoder.entry.*", "model.encoder.layernorm_embedding.*"),
@@ -87,20 +84,15 @@ NAMES = WeightMap(
     prefix="model.",
 )
 
-SETTINGS = {
-    "vocab_size": setting("vocab_size"),
-    "d_model": setting("d_model"),
-    "n_heads": setting("encoder_attention_heads", "decoder_attention_heads"),
-    "d_ff": setting("encoder_ffn_dim", "decoder_ffn_dim"),
-    "n_encoder_layers": setting("encoder_layers"),
-    "n_decoder_layers": setting("decoder_layers"),
-    "max_length": setting("max_position_embeddings"),
-    "activation": enum("activation_function", ACTIVATIONS),
-    "scale_embedding": setting("scale_embedding"),
-    "dropout": setting("dropout"),
-    "attention_dropout": setting("attention_dropout"),
-    "activation_dropout": setting("activation_dropout"),
-}
+SETTINGS = settings_of(
+    BartConfig,
+    *("d_model", "scale_embedding", "activation_dropout"),
+    n_heads=setting("encoder_attention_heads", "decoder_attention_heads"),
+    d_ff=setting("encoder_ffn_dim", "decoder_ffn_dim"),
+    n_encoder_layers="encoder_layers",
+    n_decoder_layers="decoder_layers",
+    activation=enum("activation_function", ACTIVATIONS),
+)
 # Older files have these keys, which describe the architecture.
 FIXED = {"is_encoder_decoder": True, "normalize_before": False, "add_final_layer_norm": False}
 
@@ -140,12 +132,8 @@ class MarianConfig(BartConfig):
 
 def build_marian(config: MarianConfig) -> EncoderDecoder:
     """Build Marian, whose sinusoids have all sines before all cosines."""
-    return assemble(
-        config,
-        positions=lambda causal: _marian_positions(config),
-        scale_embedding=config.scale_embedding,
-        head_bias=True,
-    )
+    encoder, decoder = stacks(config, positions=lambda causal: _marian_positions(config))
+    return assemble(config, encoder, decoder, scale_embedding=config.scale_embedding, head_bias=True)
 
 
 def _marian_positions(config: MarianConfig) -> Sinusoidal:
@@ -156,7 +144,7 @@ def marian_names(config: MarianConfig) -> WeightMap:
     """Return the published names; a matrix that both embeddings share has a third name."""
     table = Formula((config.max_length, config.d_model), lambda: _marian_positions(config).table())
     return WeightMap(
-        (*((SHARED,) if config.tied == "all" else ()), *ENDS, *layer_links()),
+        (*((SHARED,) if config.tied == "all" else ()), *ENDS, *LAYERS),
         computed={f"model.{stack}.embed_positions.weight": table for stack in ("encoder", "decoder")},
         prefix="model.",
     )

@@ -1,13 +1,14 @@
 """BERT: encoder-only, post-norm, with learned positions and segments."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ..core import EncoderOnly
-from .encoder_only import EncoderOnlyConfig, architectures, assemble, output_name, prefix, unused
-from .hf_config import ACTIVATIONS, CLASSES, Published, enum, setting
+from .encoder_only import EncoderOnlyConfig, architectures, assemble, weight_map, word_links
+from .hf_config import Published, settings_of
 from .registry import register
-from .weight_map import Link, WeightMap, link
+from .weight_map import Link, WeightMap, layer_links
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,78 +29,38 @@ def build(config: BertConfig) -> EncoderOnly:
     return assemble(config, n_segments=config.n_segments)
 
 
-def encoder_links(bert: str) -> tuple[Link, ...]:
-    """Return the links of everything below the head, and of the pooler; names begin with `bert`."""
-    layer, hf = "encoder.layers.*", f"{bert}encoder.layer.*"
-    heads = f"{hf}.attention.self"
-    return (
-        *embedding_links(bert),
-        link("encoder.entry.*", f"{bert}embeddings.LayerNorm.*"),
-        link(f"{layer}.self_attention.sublayer.q_proj.*", f"{heads}.query.*"),
-        link(f"{layer}.self_attention.sublayer.kv_proj.*", (f"{heads}.key.*", f"{heads}.value.*")),
-        link(f"{layer}.self_attention.sublayer.out_proj.*", f"{hf}.attention.output.dense.*"),
-        link(f"{layer}.self_attention.norm.*", f"{hf}.attention.output.LayerNorm.*"),
-        link(f"{layer}.feed_forward.sublayer.up_proj.*", f"{hf}.intermediate.dense.*"),
-        link(f"{layer}.feed_forward.sublayer.down_proj.*", f"{hf}.output.dense.*"),
-        link(f"{layer}.feed_forward.norm.*", f"{hf}.output.LayerNorm.*"),
-        link("head.dense.*", f"{bert}pooler.dense.*"),
+OUTPUT = ("output.dense", "output.LayerNorm")
+
+
+def layers(bert: str) -> Iterator[Link]:
+    """Return the links of all layers, whose published names begin with `bert`."""
+    return layer_links(
+        "encoder.layers.*",
+        f"{bert}encoder.layer.*",
+        self_attention=[
+            *(f"attention.self.{name}" for name in ("query", "key", "value")),
+            *(f"attention.{name}" for name in OUTPUT),
+        ],
+        feed_forward=("intermediate.dense", *OUTPUT),
     )
 
 
-def embedding_links(bert: str) -> tuple[Link, ...]:
-    """Return the links of the embeddings; a head with the tokens' matrix refers to their segments too."""
-    return (
-        link("embedding.weight", f"{bert}embeddings.word_embeddings.weight"),
-        link("embedding.segments", f"{bert}embeddings.token_type_embeddings.weight"),
-        link("head.embedding.segments", f"{bert}embeddings.token_type_embeddings.weight"),
-        link("encoder.positions.weight", f"{bert}embeddings.position_embeddings.weight"),
-    )
+HEAD = "cls.predictions"
+WORDS = word_links(f"{HEAD}.transform.dense", f"{HEAD}.transform.LayerNorm", f"{HEAD}.decoder", HEAD)
 
 
 def names(config: BertConfig) -> WeightMap:
-    """Return the published names; older checkpoints have gamma and beta for weight and bias."""
-    bert = prefix(config, "bert.")
-    return WeightMap(
-        (
-            *encoder_links(bert),
-            link("head.transform.dense.*", "cls.predictions.transform.dense.*"),
-            link("head.transform.norm.*", "cls.predictions.transform.LayerNorm.*"),
-            link("head.embedding.weight", "cls.predictions.decoder.weight"),
-            link("head.bias", "cls.predictions.bias"),
-            link("head.bias", "cls.predictions.decoder.bias"),
-            link("head.pool.dense.*", f"{bert}pooler.dense.*"),
-            link("head.out_proj.*", output_name(config)),
-        ),
-        ignored={f"{bert}embeddings.position_ids": "counts the positions"}
-        | unused(
-            config,
-            {
-                "cls.seq_relationship.*": (),
-                "cls.predictions.*": ("words",),
-                "cls.predictions.*.*": ("words",),
-                "cls.predictions.*.*.*": ("words",),
-                f"{bert}pooler.dense.*": ("classes", "pooled"),
-            },
-        ),
-        prefix="bert.",
-        older={"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"},
-    )
+    """Return the published names."""
+    return weight_map(config, "bert", layers, WORDS, pooler="pooler.dense", unused=["cls.seq_relationship.*"])
 
 
-SETTINGS = {
-    "vocab_size": setting("vocab_size"),
-    "d_model": setting("hidden_size"),
-    "n_heads": setting("num_attention_heads"),
-    "d_ff": setting("intermediate_size"),
-    "n_layers": setting("num_hidden_layers"),
-    "n_segments": setting("type_vocab_size"),
-    "max_length": setting("max_position_embeddings"),
-    "activation": enum("hidden_act", ACTIVATIONS),
-    "n_classes": CLASSES,
-    "norm_eps": setting("layer_norm_eps"),
-    "dropout": setting("hidden_dropout_prob"),
-    "attention_dropout": setting("attention_probs_dropout_prob"),
-}
+SETTINGS = settings_of(
+    BertConfig,
+    n_segments="type_vocab_size",
+    norm_eps="layer_norm_eps",
+    dropout="hidden_dropout_prob",
+    attention_dropout="attention_probs_dropout_prob",
+)
 FIXED = {
     "position_embedding_type": "absolute",
     "is_encoder_decoder": False,

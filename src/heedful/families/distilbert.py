@@ -1,5 +1,6 @@
 """DistilBERT: BERT with half its layers, without segments and without the pooler."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
@@ -12,14 +13,13 @@ from .encoder_only import (
     architectures,
     assemble,
     classes,
-    output_name,
-    prefix,
     span,
-    unused,
+    weight_map,
+    word_links,
 )
-from .hf_config import ACTIVATIONS, CLASSES, Published, enum, setting, unpublished
+from .hf_config import ACTIVATIONS, Published, enum, settings_of, unpublished
 from .registry import register
-from .weight_map import WeightMap, link
+from .weight_map import Link, WeightMap, layer_links
 
 NORM_EPS = 1e-12  # of all published models; config.json has no key for it
 
@@ -45,33 +45,22 @@ def build(config: DistilBertConfig) -> EncoderOnly:
     return assemble(config, heads=heads)
 
 
-def names(config: DistilBertConfig) -> WeightMap:
-    """Return the published names, which differ from all of BERT's."""
-    distilbert = prefix(config, "distilbert.")
-    layer, hf = "encoder.layers.*", f"{distilbert}transformer.layer.*"
-    return WeightMap(
-        (
-            link("embedding.weight", f"{distilbert}embeddings.word_embeddings.weight"),
-            link("encoder.positions.weight", f"{distilbert}embeddings.position_embeddings.weight"),
-            link("encoder.entry.*", f"{distilbert}embeddings.LayerNorm.*"),
-            link(f"{layer}.self_attention.sublayer.q_proj.*", f"{hf}.attention.q_lin.*"),
-            link(f"{layer}.self_attention.sublayer.kv_proj.*", (f"{hf}.attention.k_lin.*", f"{hf}.attention.v_lin.*")),
-            link(f"{layer}.self_attention.sublayer.out_proj.*", f"{hf}.attention.out_lin.*"),
-            link(f"{layer}.self_attention.norm.*", f"{hf}.sa_layer_norm.*"),
-            link(f"{layer}.feed_forward.sublayer.up_proj.*", f"{hf}.ffn.lin1.*"),
-            link(f"{layer}.feed_forward.sublayer.down_proj.*", f"{hf}.ffn.lin2.*"),
-            link(f"{layer}.feed_forward.norm.*", f"{hf}.output_layer_norm.*"),
-            link("head.transform.dense.*", "vocab_transform.*"),
-            link("head.transform.norm.*", "vocab_layer_norm.*"),
-            link("head.embedding.weight", "vocab_projector.weight"),
-            link("head.bias", "vocab_projector.bias"),
-            link("head.pool.dense.*", "pre_classifier.*"),
-            link("head.out_proj.*", output_name(config)),
-        ),
-        ignored={f"{distilbert}embeddings.position_ids": "counts the positions"}
-        | unused(config, {f"vocab_{part}.*": ("words",) for part in ("transform", "layer_norm", "projector")}),
-        prefix="distilbert.",
+def layers(distilbert: str) -> Iterator[Link]:
+    """Return the links of all layers, whose published names begin with `distilbert`."""
+    return layer_links(
+        "encoder.layers.*",
+        f"{distilbert}transformer.layer.*",
+        self_attention=(*(f"attention.{name}_lin" for name in ("q", "k", "v", "out")), "sa_layer_norm"),
+        feed_forward=("ffn.lin1", "ffn.lin2", "output_layer_norm"),
     )
+
+
+WORDS = word_links("vocab_transform", "vocab_layer_norm", "vocab_projector", "vocab_projector")
+
+
+def names(config: DistilBertConfig) -> WeightMap:
+    """Return the published names; there is no pooler."""
+    return weight_map(config, "distilbert", layers, WORDS, pooler=None, dense="pre_classifier")
 
 
 distilbert = register(
@@ -84,21 +73,16 @@ distilbert = register(
     published=Published(
         model_type="distilbert",
         architectures=architectures("DistilBert"),
-        settings={
-            "vocab_size": setting("vocab_size"),
-            "d_model": setting("dim"),
-            "n_heads": setting("n_heads"),
-            "d_ff": setting("hidden_dim"),
-            "n_layers": setting("n_layers"),
-            "max_length": setting("max_position_embeddings"),
-            "activation": enum("activation", ACTIVATIONS),
-            "n_classes": CLASSES,
-            "norm_eps": unpublished(
+        settings=settings_of(
+            DistilBertConfig,
+            *("n_heads", "n_layers"),
+            d_model="dim",
+            d_ff="hidden_dim",
+            activation=enum("activation", ACTIVATIONS),
+            norm_eps=unpublished(
                 NORM_EPS, f"a published distilbert always has norm_eps={NORM_EPS}; there is no key for {{value}}"
             ),
-            "dropout": setting("dropout"),
-            "attention_dropout": setting("attention_dropout"),
-        },
+        ),
         fixed={"sinusoidal_pos_embds": False, "is_encoder_decoder": False, "tie_word_embeddings": True},
         names=names,
     ),

@@ -1,16 +1,17 @@
 """The configs, embeddings and stacks that encoder-decoders share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from functools import partial
+from typing import Any, Literal, TypeVar
 
 from torch import nn
 
 from .. import core
 from ..config import FamilyConfig
+from .layers import residual_layer
 
 S = TypeVar("S", core.Encoder, core.Decoder)
-Part = Callable[[], nn.Module]  # builds a new part at every call
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,99 +53,66 @@ class EncoderDecoderTransformerConfig(EncoderDecoderConfig):
         self.require_share("attention_dropout", "activation_dropout")
 
 
-def embeddings(
-    config: EncoderDecoderConfig, *, scale: bool = True, bias: bool = False
-) -> tuple[core.TokenEmbedding, core.TokenEmbedding, core.VocabularyHead]:
-    """Return the source embedding, the target embedding and the head, tied as the config says."""
-    target_size = config.vocab_size if config.target_vocab_size is None else config.target_vocab_size
-    source = core.TokenEmbedding(config.vocab_size, config.d_model, scale=scale)
-    target = source if config.tied == "all" else core.TokenEmbedding(target_size, config.d_model, scale=scale)
-    table = None if config.tied == "none" else target
-    return source, target, core.VocabularyHead(config.d_model, target_size, embedding=table, bias=bias)
-
-
 def stacks(
-    n_encoder_layers: int,
-    n_decoder_layers: int,
-    *,
-    attention: Part,
-    feed_forward: Part,
-    positions: Callable[[bool], core.Positions],
-    entry: Part | None = None,
-    norm: Part | None = None,
-    dropout: float = 0.0,
-) -> tuple[core.Encoder, core.Decoder]:
-    """Build an encoder and a decoder from functions that return residual parts; `positions` is passed `causal`."""
-
-    def stack(kind: type[S], layers: Sequence[nn.Module], causal: bool) -> S:
-        return kind(
-            layers,
-            positions=positions(causal),
-            entry=None if entry is None else entry(),
-            norm=None if norm is None else norm(),
-            dropout=dropout,
-        )
-
-    encoder_layers = [core.EncoderLayer(attention(), feed_forward()) for _ in range(n_encoder_layers)]
-    decoder_layers = [core.DecoderLayer(attention(), attention(), feed_forward()) for _ in range(n_decoder_layers)]
-    return stack(core.Encoder, encoder_layers, False), stack(core.Decoder, decoder_layers, True)
-
-
-def assemble(
-    config: EncoderDecoderTransformerConfig,
+    config: Any,
     *,
     positions: Callable[[bool], core.Positions],
     residual: type[core.PreNorm | core.PostNorm] = core.PostNorm,
     norm: Callable[[int], nn.Module] = core.LayerNorm,
+    attention: Callable[..., nn.Module] = core.MultiHeadAttention,
     feed_forward: Callable[..., nn.Module] = core.FeedForward,
-    entry: Part | None = None,
-    n_kv_heads: int | None = None,
-    d_head: int | None = None,
-    bias: bool = True,
-    scale_embedding: bool = True,
-    head_bias: bool = False,
-) -> core.EncoderDecoder:
-    """Build an encoder-decoder of equal layers.
+    has_entry_norm: bool = False,
+) -> tuple[core.Encoder, core.Decoder]:
+    """Build an encoder and a decoder of equal layers.
 
     Args:
-        config: The sizes and dropouts.
+        config: A config with the fields of EncoderDecoderTransformerConfig that size the layers.
         positions: Returns a position scheme, causal or not.
         residual: The wrapper of every sublayer; with PreNorm, both stacks end in a norm.
         norm: Returns a norm of this width.
-        feed_forward: The class of the feed-forward parts.
-        entry: Returns the norm before the layers of each stack.
-        n_kv_heads: The number of key/value heads, by default that of the heads.
-        d_head: The width of a head, by default d_model / n_heads.
-        bias: Whether attention and feed-forward have biases.
+        attention: The class of the attentions, or a `partial` of it with more options.
+        feed_forward: The class of the feed-forward parts, likewise.
+        has_entry_norm: Whether a norm stands before the layers of each stack.
+    """
+    feed_forward = partial(feed_forward, dropout=config.activation_dropout)
+    layer = partial(residual_layer, config, residual, norm, attention=attention, feed_forward=feed_forward)
+    encoder_layers = [layer() for _ in range(config.n_encoder_layers)]
+    decoder_layers = [layer(has_cross_attention=True) for _ in range(config.n_decoder_layers)]
+
+    def stack(kind: type[S], layers: list[nn.Module]) -> S:
+        return kind(
+            layers,
+            positions=positions(kind is core.Decoder),
+            entry=norm(config.d_model) if has_entry_norm else None,
+            norm=norm(config.d_model) if residual is core.PreNorm else None,
+            dropout=config.dropout,
+        )
+
+    return stack(core.Encoder, encoder_layers), stack(core.Decoder, decoder_layers)
+
+
+def assemble(
+    config: EncoderDecoderConfig,
+    encoder: core.Encoder | core.RecurrentEncoder,
+    decoder: core.Decoder | core.RecurrentDecoder,
+    *,
+    scale_embedding: bool = True,
+    head_bias: bool = False,
+) -> core.EncoderDecoder:
+    """Add the embeddings and the head to two stacks, tied as the config says.
+
+    Args:
+        config: The sizes of the vocabularies.
+        encoder: The encoder.
+        decoder: The decoder.
         scale_embedding: Whether embeddings are multiplied by √D.
         head_bias: Whether the output has a bias.
     """
-    d_model = config.d_model
-
-    def wrapped(part: nn.Module) -> nn.Module:
-        return residual(part, norm(d_model), config.dropout)
-
-    def attention() -> nn.Module:
-        dropout = config.attention_dropout
-        return core.MultiHeadAttention(
-            d_model, config.n_heads, n_kv_heads=n_kv_heads, d_head=d_head, bias=bias, dropout=dropout
-        )
-
-    def transform() -> nn.Module:
-        dropout = config.activation_dropout
-        return feed_forward(d_model, config.d_ff, activation=config.activation, bias=bias, dropout=dropout)
-
-    encoder, decoder = stacks(
-        config.n_encoder_layers,
-        config.n_decoder_layers,
-        attention=lambda: wrapped(attention()),
-        feed_forward=lambda: wrapped(transform()),
-        positions=positions,
-        entry=entry,
-        norm=(lambda: norm(d_model)) if residual is core.PreNorm else None,
-        dropout=config.dropout,
-    )
-    source, target, head = embeddings(config, scale=scale_embedding, bias=head_bias)
+    target_size = config.vocab_size if config.target_vocab_size is None else config.target_vocab_size
+    source = core.TokenEmbedding(config.vocab_size, config.d_model, scale=scale_embedding)
+    target = source if config.tied == "all" else core.TokenEmbedding(target_size, config.d_model, scale=scale_embedding)
+    table = None if config.tied == "none" else target
+    head = core.VocabularyHead(config.d_model, target_size, embedding=table, bias=head_bias)
     return core.EncoderDecoder(
         source_embedding=source, encoder=encoder, target_embedding=target, decoder=decoder, head=head
     )

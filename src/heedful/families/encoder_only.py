@@ -1,28 +1,24 @@
 """The config, layers and heads that BERT and its relatives share."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from torch import nn
 
 from .. import core
-from ..config import FamilyConfig
 from ..core.init import linear
-from .registry import initialize_normal, residual_layer
+from .layers import LayersConfig, initialize_normal, residual_layer
+from .weight_map import Link, WeightMap, link
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderOnlyConfig(FamilyConfig):
+class EncoderOnlyConfig(LayersConfig):
     """The fields of BERT and its relatives."""
 
     vocab_size: int = 30522  # Number of tokens; training sets it to that of a new tokenizer
-    d_model: int = 768  # Width of the embeddings and of all layers
-    n_heads: int = 12  # Attention heads of each layer
-    d_ff: int = 3072  # Inner width of the feed-forward sublayers
-    n_layers: int = 12  # Layers of the encoder
     max_length: int = 512  # The most tokens of a text, special ones included
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"  # Between the matrices of feed-forward parts
     # What the model returns. words: logits over the vocabulary; classes: logits over the classes; token-classes: the
     # same for every token; span: scores for the start and the end of an answer; pooled: the first token's vector
     # through a dense layer; first: that vector itself; mean: the mean of all vectors; hidden: all vectors.
@@ -30,11 +26,12 @@ class EncoderOnlyConfig(FamilyConfig):
     n_classes: int = 2  # Classes of the heads classes and token-classes; training takes them from the data
     norm_eps: float = 1e-12  # Added to the variance in every layer norm
     dropout: float = 0.1  # Probability of dropping a feature of the embeddings and of every sublayer's output
-    attention_dropout: float = 0.1  # Probability of dropping an attention weight
+    attention_dropout: float = 0.1
 
     def check(self) -> None:
-        self.require_positive("vocab_size", "d_model", "n_heads", "d_ff", "n_layers", "max_length", "n_classes")
-        self.require_share("dropout", "attention_dropout")
+        super().check()
+        self.require_positive("vocab_size", "max_length", "n_classes")
+        self.require_share("dropout")
         self.require_divisible("d_model", "n_heads")
 
 
@@ -90,7 +87,7 @@ def assemble(
 ) -> core.EncoderOnly:
     """Build a model with learned positions, whose table begins with `offset` unused rows."""
     encoder = core.Encoder(
-        [residual_layer(config, core.PostNorm) for _ in range(config.n_layers)],
+        [residual_layer(config, core.PostNorm, partial(norm, config)) for _ in range(config.n_layers)],
         positions=core.Learned(config.max_length, config.d_model, offset=offset),
         entry=norm(config),
         dropout=config.dropout,
@@ -107,22 +104,65 @@ def finish(
     return initialize_normal(core.EncoderOnly(embedding=embedding, encoder=encoder, head=head), 0.02)
 
 
-def prefix(config: EncoderOnlyConfig, name: str) -> str:
-    """Return the prefix of published names, which only a model with a head has."""
-    return name if config.head in ("words", "classes", "token-classes", "span") else ""
+def word_links(transform: str, norm: str, decoder: str, bias: str) -> tuple[Link, ...]:
+    """Return the links of the head for words; the bias stands under one or both of two names."""
+    return (
+        link("head.transform.dense.*", f"{transform}.*"),
+        link("head.transform.norm.*", f"{norm}.*"),
+        link("head.embedding.weight", f"{decoder}.weight"),
+        link("head.bias", f"{bias}.bias"),
+        link("head.bias", f"{decoder}.bias"),
+    )
 
 
-def output_name(config: EncoderOnlyConfig, classes: str = "classifier.*") -> str:
-    """Return the published name of a head's last layer; `classes` is that of the head for classes."""
-    return {"span": "qa_outputs.*", "token-classes": "classifier.*"}.get(config.head, classes)
+def weight_map(
+    config: EncoderOnlyConfig,
+    model: str,
+    layers: Callable[[str], Iterable[Link]],
+    words: tuple[Link, ...],
+    *,
+    pooler: str | None,
+    dense: str | None = None,
+    classifier: str = "classifier",
+    unused: Collection[str] = (),
+) -> WeightMap:
+    """Return the published names of a model.
 
-
-def unused(config: EncoderOnlyConfig, heads_by_name: Mapping[str, Collection[str]]) -> dict[str, str]:
-    """Return the published names that the config's head does not use, for `WeightMap.ignored`.
-
-    `heads_by_name` has the heads that use each name.
+    Args:
+        config: The model's config.
+        model: The model's published name, which is a prefix if the model has a head.
+        layers: Returns the links of the layers for a prefix.
+        words: The links of the head for words.
+        pooler: The name of the pooler's dense layer.
+        dense: The name of the classifier's dense layer; None means the pooler.
+        classifier: The name of the last layer of the head for classes.
+        unused: The names of other heads, which are never read.
     """
-    return {name: "belongs to another head" for name, heads in heads_by_name.items() if config.head not in heads}
+    base = f"{model}." if config.head in ("words", "classes", "token-classes", "span") else ""
+    pooler = pooler and f"{base}{pooler}.*"
+    others = [*unused] if config.head == "words" else [*unused, *(name for line in words for name in line.hf)]
+    if pooler and config.head != "pooled" and (dense or config.head != "classes"):
+        others.append(pooler)
+    last = {"span": "qa_outputs", "token-classes": "classifier"}.get(config.head, classifier)
+    segments = f"{base}embeddings.token_type_embeddings.weight"
+    return WeightMap(
+        (
+            link("embedding.weight", f"{base}embeddings.word_embeddings.weight"),
+            link("embedding.segments", segments),
+            link("head.embedding.segments", segments),  # the head has the tokens' embedding with its segments
+            link("encoder.positions.weight", f"{base}embeddings.position_embeddings.weight"),
+            link("encoder.entry.*", f"{base}embeddings.LayerNorm.*"),
+            *layers(base),
+            *words,
+            *([link("head.dense.*", pooler)] if pooler else []),
+            link("head.pool.dense.*", f"{dense}.*" if dense else pooler or ""),
+            link("head.out_proj.*", f"{last}.*"),
+        ),
+        ignored={f"{base}embeddings.position_ids": "counts the positions"}
+        | dict.fromkeys(others, "belongs to another head"),
+        prefix=f"{model}.",
+        older={"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"},
+    )
 
 
 def architectures(kind: str) -> tuple[tuple[str, dict[str, str]], ...]:

@@ -1,54 +1,48 @@
 """GPT-2: decoder-only, pre-norm, learned positions, and an output tied to the embedding."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import torch
 
 from .. import core
-from ..config import FamilyConfig
-from .hf_config import ACTIVATIONS, HFConfig, Published, Setting, enum, setting
-from .registry import initialize_normal, register, residual_layer
+from .hf_config import ACTIVATIONS, HFConfig, Published, Setting, enum, settings_of
+from .layers import DecoderOnlyConfig, decoder_only, residual_layer
+from .registry import register
 from .weight_map import TRANSPOSED, WeightMap, link
 
 
 @dataclass(frozen=True, kw_only=True)
-class GPT2Config(FamilyConfig):
+class GPT2Config(DecoderOnlyConfig):
     """GPT-2. The defaults are the smallest published model."""
 
     family: ClassVar[str] = "gpt2"
 
-    vocab_size: int = 50257  # Number of tokens; training sets it to that of a new tokenizer
-    d_model: int = 768  # Width of the embeddings and of all layers
-    n_heads: int = 12  # Attention heads of each layer
-    d_ff: int = 3072  # Inner width of the feed-forward sublayers
-    n_layers: int = 12  # Layers of the decoder
-    max_length: int = 1024  # The most tokens of a text
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu_tanh"  # Between the matrices of feed-forward parts
-    tied: bool = True  # Whether the output shares the embedding's matrix
+    vocab_size: int = 50257
+    max_length: int = 1024
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu_tanh"
     norm_eps: float = 1e-5  # Added to the variance in every layer norm
     dropout: float = 0.1  # Probability of dropping a feature of every sublayer's output
     embedding_dropout: float = 0.1  # Probability of dropping a feature of the embeddings with their positions
-    attention_dropout: float = 0.1  # Probability of dropping an attention weight
+    attention_dropout: float = 0.1
 
     def check(self) -> None:
-        self.require_positive("vocab_size", "d_model", "n_heads", "d_ff", "n_layers", "max_length")
-        self.require_share("dropout", "embedding_dropout", "attention_dropout")
+        super().check()
+        self.require_share("dropout", "embedding_dropout")
         self.require_divisible("d_model", "n_heads")
 
 
 def build(config: GPT2Config) -> core.DecoderOnly:
     """Build GPT-2; projections into the residual stream are initialized smaller, by 1/√(2N)."""
-    d_model = config.d_model
-    embedding = core.TokenEmbedding(config.vocab_size, d_model, scale=False)
+    norm = partial(core.LayerNorm, eps=config.norm_eps)
     decoder = core.Decoder(
-        [residual_layer(config, core.PreNorm) for _ in range(config.n_layers)],
-        positions=core.Learned(config.max_length, d_model),
-        norm=core.LayerNorm(d_model, eps=config.norm_eps),
+        [residual_layer(config, core.PreNorm, norm) for _ in range(config.n_layers)],
+        positions=core.Learned(config.max_length, config.d_model),
+        norm=norm(config.d_model),
         dropout=config.embedding_dropout,
     )
-    head = core.VocabularyHead(d_model, config.vocab_size, embedding=embedding if config.tied else None)
-    model = initialize_normal(core.DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
+    model = decoder_only(config, decoder)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if name.endswith((".out_proj.weight", ".down_proj.weight")):
@@ -99,20 +93,20 @@ gpt2 = register(
     published=Published(
         model_type="gpt2",
         architectures=(("GPT2LMHeadModel", {}), ("GPT2Model", {})),
-        settings={
-            "vocab_size": setting("vocab_size"),
-            "d_model": setting("n_embd"),
-            "n_heads": setting("n_head"),
-            "d_ff": Setting(("n_inner",), _read_d_ff, lambda width: {"n_inner": width}),
-            "n_layers": setting("n_layer"),
-            "max_length": setting("n_positions"),
-            "activation": enum("activation_function", ACTIVATIONS),
-            "tied": setting("tie_word_embeddings"),
-            "norm_eps": setting("layer_norm_epsilon"),
-            "dropout": setting("resid_pdrop"),
-            "embedding_dropout": setting("embd_pdrop"),
-            "attention_dropout": setting("attn_pdrop"),
-        },
+        settings=settings_of(
+            GPT2Config,
+            d_model="n_embd",
+            n_heads="n_head",
+            d_ff=Setting(("n_inner",), _read_d_ff, lambda width: {"n_inner": width}),
+            n_layers="n_layer",
+            max_length="n_positions",
+            activation=enum("activation_function", ACTIVATIONS),
+            tied="tie_word_embeddings",
+            norm_eps="layer_norm_epsilon",
+            dropout="resid_pdrop",
+            embedding_dropout="embd_pdrop",
+            attention_dropout="attn_pdrop",
+        ),
         fixed={
             "scale_attn_weights": True,
             "scale_attn_by_inverse_layer_idx": False,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple
 
 from ..config import Config, FamilyConfig
@@ -108,6 +108,31 @@ def _write_classes(n: int) -> dict[str, Any]:
 CLASSES = Setting(
     ("id2label", "num_labels"), _read_classes, _write_classes
 )  # only their number; labels belong to tasks
+
+USUAL = {  # as most classes of transformers have them
+    **{name: setting(name) for name in ("vocab_size", "dropout", "attention_dropout")},
+    "d_model": setting("hidden_size"),
+    "n_heads": setting("num_attention_heads"),
+    "d_ff": setting("intermediate_size"),
+    "n_layers": setting("num_hidden_layers"),
+    "max_length": setting("max_position_embeddings"),
+    "activation": enum("hidden_act", ACTIVATIONS),
+    "n_classes": CLASSES,
+}
+
+
+def settings_of(config: type[FamilyConfig], *same: str, **settings: Setting | str) -> dict[str, Setting]:
+    """Return how the fields of a config are read and written.
+
+    Args:
+        config: The class of the config.
+        *same: Fields whose keys have the same names.
+        **settings: Other fields, each with its key or its setting. Those that are in neither are read as `USUAL` says,
+            or not at all.
+    """
+    own = {name: name for name in same} | settings
+    table = USUAL | {name: setting(value) if isinstance(value, str) else value for name, value in own.items()}
+    return {field.name: table[field.name] for field in fields(config) if field.name in table}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,17 +1,17 @@
 """LLaMA and Mistral: decoder-only, pre-norm, rotary positions, gated feed-forward, grouped key/value heads."""
 
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, ClassVar, Literal
 
-from torch import nn
-
 from .. import core
-from ..config import Config, FamilyConfig
+from ..config import Config
 from ..core import window
 from ..errors import ConfigError, unknown
-from .hf_config import ACTIVATIONS, HFConfig, Published, Setting, derived, enum, optional, setting
-from .registry import initialize_normal, register
-from .weight_map import WeightMap, link
+from .hf_config import HFConfig, Published, Setting, derived, optional, setting, settings_of
+from .layers import DecoderOnlyConfig, decoder_only, residual_layer
+from .registry import register
+from .weight_map import WeightMap, layer_links, link
 
 SCALINGS: dict[str, type] = {"linear": core.LinearScaling, "llama3": core.Llama3Scaling}
 
@@ -40,28 +40,28 @@ class ScalingConfig(Config):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RotaryConfig(FamilyConfig):
+class RotaryConfig(DecoderOnlyConfig):
     """The fields of LLaMA and its successors."""
 
-    vocab_size: int = 32000  # Number of tokens; training sets it to that of a new tokenizer
-    d_model: int = 4096  # Width of the embeddings and of all layers
-    n_heads: int = 32  # Attention heads of each layer
+    dropout: ClassVar[float] = 0.0
+
+    vocab_size: int = 32000
+    d_model: int = 4096
+    n_heads: int = 32
+    d_ff: int = 11008
+    n_layers: int = 32
+    max_length: int = 2048
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "silu"
+    tied: bool = False
     n_kv_heads: int | None = None  # Key/value heads, which divide n_heads (grouped-query attention); None means n_heads
     d_head: int | None = None  # Width of a head; None means d_model / n_heads
-    d_ff: int = 11008  # Inner width of the feed-forward sublayers
-    n_layers: int = 32  # Layers of the decoder
-    max_length: int = 2048  # The most tokens of a text
     rotary_base: float = 10000.0  # Feature pair i of a head rotates by base^(−2i/d_head) radians per position
     scaling: ScalingConfig | None = None  # Kind, factor … of a model extended to longer inputs; None: not extended
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "silu"  # Between the matrices of feed-forward parts
-    tied: bool = False  # Whether the output shares the embedding's matrix
     norm_eps: float = 1e-6  # Added to the mean square in every RMSNorm
-    attention_dropout: float = 0.0  # Probability of dropping an attention weight
 
     def check(self) -> None:
-        self.require_positive("vocab_size", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff", "n_layers")
-        self.require_positive("max_length")
-        self.require_share("attention_dropout")
+        super().check()
+        self.require_positive("n_kv_heads", "d_head")
         if self.d_head is None:
             self.require_divisible("d_model", "n_heads", "change one, or give d_head")
         self.require_divisible("n_heads", "n_kv_heads")
@@ -87,36 +87,16 @@ def assemble(
     config: RotaryConfig, mask: core.Mask | None = None, *, bias: bool = False, feed_forward_bias: bool = False
 ) -> core.DecoderOnly:
     """Build the model with this mask, which is causal by default."""
-    d_model, scaling = config.d_model, config.scaling
-
-    def residual(part: nn.Module) -> nn.Module:
-        return core.PreNorm(part, core.RMSNorm(d_model, eps=config.norm_eps))
-
-    def layer() -> nn.Module:
-        attention = core.MultiHeadAttention(
-            d_model,
-            config.n_heads,
-            n_kv_heads=config.n_kv_heads,
-            d_head=config.d_head,
-            bias=bias,
-            dropout=config.attention_dropout,
-        )
-        feed_forward = core.GatedFeedForward(d_model, config.d_ff, activation=config.activation, bias=feed_forward_bias)
-        return core.EncoderLayer(residual(attention), residual(feed_forward))
-
-    embedding = core.TokenEmbedding(config.vocab_size, d_model, scale=False)
-    decoder = core.Decoder(
-        [layer() for _ in range(config.n_layers)],
-        mask=mask,
-        positions=core.Rotary(
-            config.head_width,
-            base=config.rotary_base,
-            scaling=None if scaling is None else scaling.build(),
-        ),
-        norm=core.RMSNorm(d_model, eps=config.norm_eps),
+    norm = partial(core.RMSNorm, eps=config.norm_eps)
+    attention = partial(core.MultiHeadAttention, n_kv_heads=config.n_kv_heads, d_head=config.d_head, bias=bias)
+    feed_forward = partial(core.GatedFeedForward, bias=feed_forward_bias)
+    layers = (
+        residual_layer(config, core.PreNorm, norm, attention=attention, feed_forward=feed_forward)
+        for _ in range(config.n_layers)
     )
-    head = core.VocabularyHead(d_model, config.vocab_size, embedding=embedding if config.tied else None)
-    return initialize_normal(core.DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
+    scaling = None if config.scaling is None else config.scaling.build()
+    positions = core.Rotary(config.head_width, base=config.rotary_base, scaling=scaling)
+    return decoder_only(config, core.Decoder(layers, mask=mask, positions=positions, norm=norm(config.d_model)))
 
 
 def build(config: LlamaConfig) -> core.DecoderOnly:
@@ -124,21 +104,19 @@ def build(config: LlamaConfig) -> core.DecoderOnly:
     return assemble(config, bias=config.bias, feed_forward_bias=config.feed_forward_bias)
 
 
-LAYER, HF = "decoder.layers.*", "model.layers.*"
 NAMES = WeightMap(
     (
         link("embedding.weight", "model.embed_tokens.weight"),
-        link(f"{LAYER}.self_attention.norm.*", f"{HF}.input_layernorm.*"),
-        link(f"{LAYER}.self_attention.sublayer.q_proj.*", f"{HF}.self_attn.q_proj.*"),
-        link(f"{LAYER}.self_attention.sublayer.kv_proj.*", (f"{HF}.self_attn.k_proj.*", f"{HF}.self_attn.v_proj.*")),
-        link(f"{LAYER}.self_attention.sublayer.out_proj.*", f"{HF}.self_attn.o_proj.*"),
-        link(f"{LAYER}.feed_forward.norm.*", f"{HF}.post_attention_layernorm.*"),
-        link(f"{LAYER}.feed_forward.sublayer.gate_up_proj.*", (f"{HF}.mlp.gate_proj.*", f"{HF}.mlp.up_proj.*")),
-        link(f"{LAYER}.feed_forward.sublayer.down_proj.*", f"{HF}.mlp.down_proj.*"),
+        *layer_links(
+            "decoder.layers.*",
+            "model.layers.*",
+            self_attention=(*(f"self_attn.{name}_proj" for name in ("q", "k", "v", "o")), "input_layernorm"),
+            feed_forward=("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", "post_attention_layernorm"),
+        ),
         link("decoder.norm.*", "model.norm.*"),
         link("head.embedding.weight", "lm_head.weight"),
     ),
-    ignored={f"{HF}.self_attn.rotary_emb.inv_freq": "the frequencies, which are computed"},
+    ignored={"model.layers.*.self_attn.rotary_emb.inv_freq": "the frequencies, which are computed"},
     prefix="model.",
 )
 
@@ -189,25 +167,18 @@ def _default_head_width(hf: HFConfig) -> int | None:
     return d_model // n_heads if isinstance(d_model, int) and isinstance(n_heads, int) and n_heads else None
 
 
-SETTINGS = {
-    "vocab_size": setting("vocab_size"),
-    "d_model": setting("hidden_size"),
-    "n_heads": setting("num_attention_heads"),
-    "d_head": derived("head_dim", _default_head_width),
-    "d_ff": setting("intermediate_size"),
-    "n_layers": setting("num_hidden_layers"),
-    "max_length": setting("max_position_embeddings"),
-    "rotary_base": Setting(
+SETTINGS = settings_of(
+    RotaryConfig,
+    d_head=derived("head_dim", _default_head_width),
+    rotary_base=Setting(
         ("rope_theta", "rope_parameters"),
         lambda hf: _rotary(hf).get("rope_theta"),
         lambda base: {"rope_theta": base},
     ),
-    "scaling": Setting(("rope_scaling", "rope_parameters"), _read_scaling, _write_scaling),
-    "activation": enum("hidden_act", ACTIVATIONS),
-    "tied": setting("tie_word_embeddings"),
-    "norm_eps": setting("rms_norm_eps"),
-    "attention_dropout": setting("attention_dropout"),
-}
+    scaling=Setting(("rope_scaling", "rope_parameters"), _read_scaling, _write_scaling),
+    tied="tie_word_embeddings",
+    norm_eps="rms_norm_eps",
+)
 FIXED = {"is_encoder_decoder": False}
 
 LLAMA_7B = LlamaConfig()

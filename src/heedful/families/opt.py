@@ -4,55 +4,45 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from .. import core
-from ..config import FamilyConfig
-from .bart import layer_links
-from .hf_config import ACTIVATIONS, Published, enum, setting
-from .registry import initialize_normal, register, residual_layer
+from .bart import stack_links
+from .hf_config import ACTIVATIONS, Published, enum, setting, settings_of
+from .layers import DecoderOnlyConfig, decoder_only, residual_layer
+from .registry import register
 from .weight_map import WeightMap, link
 
 
 @dataclass(frozen=True, kw_only=True)
-class OPTConfig(FamilyConfig):
+class OPTConfig(DecoderOnlyConfig):
     """OPT. The defaults are the smallest published model."""
 
     family: ClassVar[str] = "opt"
-    norm_eps: ClassVar[float] = 1e-5
 
-    vocab_size: int = 50272  # Number of tokens; training sets it to that of a new tokenizer
-    d_model: int = 768  # Width of the embeddings and of all layers
-    n_heads: int = 12  # Attention heads of each layer
-    d_ff: int = 3072  # Inner width of the feed-forward sublayers
-    n_layers: int = 12  # Layers of the decoder
-    max_length: int = 2048  # The most tokens of a text
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"  # Between the matrices of feed-forward parts
-    tied: bool = True  # Whether the output shares the embedding's matrix
+    vocab_size: int = 50272
+    max_length: int = 2048
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
     dropout: float = 0.1  # Probability of dropping a feature of every sublayer's output
-    attention_dropout: float = 0.0  # Probability of dropping an attention weight
 
     def check(self) -> None:
-        self.require_positive("vocab_size", "d_model", "n_heads", "d_ff", "n_layers", "max_length")
-        self.require_share("dropout", "attention_dropout")
+        super().check()
+        self.require_share("dropout")
         self.require_divisible("d_model", "n_heads")
 
 
 def build(config: OPTConfig) -> core.DecoderOnly:
     """Build OPT; the position table begins with two unused rows, as in BART."""
-    d_model = config.d_model
-    embedding = core.TokenEmbedding(config.vocab_size, d_model, scale=False)
     decoder = core.Decoder(
-        [residual_layer(config, core.PreNorm) for _ in range(config.n_layers)],
-        positions=core.Learned(config.max_length, d_model, offset=2),
-        norm=core.LayerNorm(d_model, eps=config.norm_eps),
+        [residual_layer(config, core.PreNorm, core.LayerNorm) for _ in range(config.n_layers)],
+        positions=core.Learned(config.max_length, config.d_model, offset=2),
+        norm=core.LayerNorm(config.d_model),
     )
-    head = core.VocabularyHead(d_model, config.vocab_size, embedding=embedding if config.tied else None)
-    return initialize_normal(core.DecoderOnly(embedding=embedding, decoder=decoder, head=head), 0.02)
+    return decoder_only(config, decoder)
 
 
 NAMES = WeightMap(
     (
         link("embedding.weight", "model.decoder.embed_tokens.weight"),
         link("decoder.positions.weight", "model.decoder.embed_positions.weight"),
-        *layer_links(),
+        *stack_links("decoder"),
         link("decoder.norm.*", "model.decoder.final_layer_norm.*"),
         link("head.embedding.weight", "lm_head.weight"),
     ),
@@ -62,18 +52,13 @@ NAMES = WeightMap(
 PUBLISHED = Published(
     model_type="opt",
     architectures=(("OPTForCausalLM", {}), ("OPTModel", {})),
-    settings={
-        "vocab_size": setting("vocab_size"),
-        "d_model": setting("hidden_size", "word_embed_proj_dim"),
-        "n_heads": setting("num_attention_heads"),
-        "d_ff": setting("ffn_dim"),
-        "n_layers": setting("num_hidden_layers"),
-        "max_length": setting("max_position_embeddings"),
-        "activation": enum("activation_function", ACTIVATIONS),
-        "tied": setting("tie_word_embeddings"),
-        "dropout": setting("dropout"),
-        "attention_dropout": setting("attention_dropout"),
-    },
+    settings=settings_of(
+        OPTConfig,
+        d_model=setting("hidden_size", "word_embed_proj_dim"),
+        d_ff="ffn_dim",
+        activation=enum("activation_function", ACTIVATIONS),
+        tied="tie_word_embeddings",
+    ),
     fixed={
         "do_layer_norm_before": True,
         "_remove_final_layer_norm": False,

@@ -5,13 +5,14 @@ The recurrent models have additive attention (Bahdanau), or one vector for the w
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 from torch import nn
 
 from .. import core
 from ..core import AdditiveAttention, EncoderDecoder, NoAttention, RecurrentDecoder, RecurrentEncoder
-from .encoder_decoder import EncoderDecoderConfig, EncoderDecoderTransformerConfig, assemble, embeddings
+from .encoder_decoder import EncoderDecoderConfig, EncoderDecoderTransformerConfig, assemble, stacks
 from .registry import register
 
 
@@ -63,16 +64,17 @@ FEED_FORWARDS: dict[str, type[nn.Module]] = {"plain": core.FeedForward, "gated":
 
 def build(config: OriginalConfig) -> core.EncoderDecoder:
     """Build the original Transformer, or a variant of it."""
-    return assemble(
+    encoder, decoder = stacks(
         config,
         positions=lambda causal: POSITIONS[config.positions](config, causal),
         residual=RESIDUALS[config.norm],
         norm=NORMS[config.norm_kind],
-        feed_forward=FEED_FORWARDS[config.feed_forward],
-        n_kv_heads=config.n_kv_heads,
-        d_head=config.d_head,
-        bias=config.bias,
+        attention=partial(
+            core.MultiHeadAttention, n_kv_heads=config.n_kv_heads, d_head=config.d_head, bias=config.bias
+        ),
+        feed_forward=partial(FEED_FORWARDS[config.feed_forward], bias=config.bias),
     )
+    return assemble(config, encoder, decoder)
 
 
 # Not from the paper: sizes for one machine, and pre-norm, which trains at learning rates where post-norm fails.
@@ -109,14 +111,9 @@ def build_recurrent(config: RecurrentConfig) -> EncoderDecoder:
     """Build a recurrent encoder-decoder with the config's attention."""
     d_model = config.d_model
     attention = AdditiveAttention(d_model, 2 * d_model, d_model) if config.attention == "additive" else NoAttention()
-    source, target, head = embeddings(config)
-    return EncoderDecoder(
-        source_embedding=source,
-        encoder=RecurrentEncoder(d_model, n_layers=config.n_encoder_layers, dropout=config.dropout),
-        target_embedding=target,
-        decoder=RecurrentDecoder(d_model, 2 * d_model, attention, dropout=config.dropout),
-        head=head,
-    )
+    encoder = RecurrentEncoder(d_model, n_layers=config.n_encoder_layers, dropout=config.dropout)
+    decoder = RecurrentDecoder(d_model, 2 * d_model, attention, dropout=config.dropout)
+    return assemble(config, encoder, decoder)
 
 
 recurrent = register(

@@ -2,20 +2,21 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 import torch
 from torch import nn
 
 from .. import core
-from ..config import FamilyConfig
-from .hf_config import ACTIVATIONS, Published, enum, setting, unpublished
-from .registry import register, residual_layer
-from .weight_map import WeightMap, link
+from .hf_config import ACTIVATIONS, Published, enum, settings_of, unpublished
+from .layers import LayersConfig, residual_layer
+from .registry import register
+from .weight_map import WeightMap, layer_links, link
 
 
 @dataclass(frozen=True, kw_only=True)
-class PatchTSTConfig(FamilyConfig):
+class PatchTSTConfig(LayersConfig):
     """PatchTST. The defaults are the paper's sizes over 30 days of prices: 9 patches of 6 days forecast 5 days."""
 
     family: ClassVar[str] = "patchtst"
@@ -27,28 +28,26 @@ class PatchTSTConfig(FamilyConfig):
     stride: int = 3  # Steps from one patch to the next; the oldest steps that fill no patch are left out
     channels: Literal["independent", "mixed"] = "independent"  # Read one by one with the same weights, or all together
     scale: Literal["std", "mean", "none"] = "std"  # Normalize by mean and deviation, or by mean absolute value
-    d_model: int = 128  # Width of the embeddings and of all layers
-    n_heads: int = 16  # Attention heads of each layer
-    d_ff: int = 256  # Inner width of the feed-forward sublayers
-    n_layers: int = 3  # Layers of the encoder
+    d_model: int = 128
+    n_heads: int = 16
+    d_ff: int = 256
+    n_layers: int = 3
     norm: Literal["batch", "layer"] = "batch"  # Over all tokens of a batch, or over each token's features
     pre_norm: bool = False  # Norms before the sublayers, without a final one, instead of after the additions
     positions: Literal["learned", "sinusoidal"] = "learned"  # How the learned positions are initialized
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"  # Between the matrices of feed-forward parts
     bias: bool = True  # Whether the feed-forward sublayers have biases
     pool: Literal["joined", "mean", "max"] = "joined"  # The head reads all patches, or their mean or maximum
     direct: bool = False  # Add a linear map from the input steps to the forecast; no published model has it
     norm_eps: float = 1e-5  # Added to the variance in every norm
     dropout: float = 0.2  # Probability of dropping a feature of every sublayer's output
     embedding_dropout: float = 0.2  # Probability of dropping a feature of the patches with their positions
-    attention_dropout: float = 0.0  # Probability of dropping an attention weight
     activation_dropout: float = 0.2  # Probability of dropping a feature between the feed-forward matrices
     head_dropout: float = 0.0  # Probability of dropping a feature that the head reads
 
     def check(self) -> None:
+        super().check()
         self.require_positive("context_length", "horizon", "n_channels", "patch_length", "stride")
-        self.require_positive("d_model", "n_heads", "d_ff", "n_layers")
-        self.require_share("dropout", "embedding_dropout", "attention_dropout", "activation_dropout", "head_dropout")
+        self.require_share("dropout", "embedding_dropout", "activation_dropout", "head_dropout")
         self.require_divisible("d_model", "n_heads")
         self.require(
             self.context_length > self.patch_length,
@@ -73,15 +72,10 @@ NORMS: dict[str, type[core.BatchNorm | core.LayerNorm]] = {"batch": core.BatchNo
 def build(config: PatchTSTConfig) -> core.Forecaster:
     """Build PatchTST with the config's scale, norm and head."""
     d_model = config.d_model
-    layers = [
-        residual_layer(
-            config,
-            core.PreNorm if config.pre_norm else core.PostNorm,
-            norm=NORMS[config.norm],
-            feed_forward={"bias": config.bias, "dropout": config.activation_dropout},
-        )
-        for _ in range(config.n_layers)
-    ]
+    residual = core.PreNorm if config.pre_norm else core.PostNorm
+    norm = partial(NORMS[config.norm], eps=config.norm_eps)
+    feed_forward = partial(core.FeedForward, bias=config.bias, dropout=config.activation_dropout)
+    layers = [residual_layer(config, residual, norm, feed_forward=feed_forward) for _ in range(config.n_layers)]
     n_channels = config.n_channels if config.channels == "mixed" else 1
     return core.Forecaster(
         context_length=config.context_length,
@@ -115,20 +109,21 @@ def _positions(config: PatchTSTConfig) -> core.Learned:
 
 def names(config: PatchTSTConfig) -> WeightMap:
     """Return the published names; a batch norm is wrapped in a module and has an unused count of batches."""
-    layer, hf = "encoder.layers.*", "model.encoder.layers.*"
+    hf = "model.encoder.layers.*"
     inner = ".batchnorm" if config.norm == "batch" else ""
-    attention = f"{layer}.self_attention.sublayer"
     return WeightMap(
         (
             link("embedding.project.*", "model.encoder.embedder.input_embedding.*"),
             link("encoder.positions.weight", "model.encoder.positional_encoder.position_enc"),
-            link(f"{attention}.q_proj.*", f"{hf}.self_attn.q_proj.*"),
-            link(f"{attention}.kv_proj.*", (f"{hf}.self_attn.k_proj.*", f"{hf}.self_attn.v_proj.*")),
-            link(f"{attention}.out_proj.*", f"{hf}.self_attn.out_proj.*"),
-            link(f"{layer}.self_attention.norm.*", f"{hf}.norm_sublayer1{inner}.*"),
-            link(f"{layer}.feed_forward.sublayer.up_proj.*", f"{hf}.ff.0.*"),
-            link(f"{layer}.feed_forward.sublayer.down_proj.*", f"{hf}.ff.3.*"),
-            link(f"{layer}.feed_forward.norm.*", f"{hf}.norm_sublayer3{inner}.*"),
+            *layer_links(
+                "encoder.layers.*",
+                hf,
+                self_attention=(
+                    *(f"self_attn.{name}_proj" for name in ("q", "k", "v", "out")),
+                    f"norm_sublayer1{inner}",
+                ),
+                feed_forward=("ff.0", "ff.3", f"norm_sublayer3{inner}"),
+            ),
             link("head.out_proj.*", "head.projection.*"),
         ),
         ignored={f"{hf}.*.batchnorm.num_batches_tracked": "counts the batches of training"},
@@ -170,34 +165,26 @@ patchtst = register(
     published=Published(
         model_type="patchtst",
         architectures=(("PatchTSTForPrediction", {}),),
-        settings={
-            "context_length": setting("context_length"),
-            "horizon": setting("prediction_length"),
-            "n_channels": setting("num_input_channels"),
-            "patch_length": setting("patch_length"),
-            "stride": setting("patch_stride"),
-            "channels": unpublished(
+        settings=settings_of(
+            PatchTSTConfig,
+            *("context_length", "patch_length", "d_model", "pre_norm", "bias", "norm_eps", "head_dropout"),
+            horizon="prediction_length",
+            n_channels="num_input_channels",
+            stride="patch_stride",
+            channels=unpublished(
                 "independent", "patchtst: channels={value!r} has no published form; only 'independent' has one"
             ),
-            "scale": enum("scaling", {"std": "std", "mean": "mean", True: "mean", None: "none", False: "none"}),
-            "d_model": setting("d_model"),
-            "n_heads": setting("num_attention_heads"),
-            "d_ff": setting("ffn_dim"),
-            "n_layers": setting("num_hidden_layers"),
-            "norm": enum("norm_type", {"batchnorm": "batch", "layernorm": "layer"}),
-            "pre_norm": setting("pre_norm"),
-            "positions": enum("positional_encoding_type", {"random": "learned", "sincos": "sinusoidal"}),
-            "activation": enum("activation_function", ACTIVATIONS),
-            "bias": setting("bias"),
-            "pool": enum("pooling_type", {None: "joined", "mean": "mean", "max": "max"}),
-            "direct": unpublished(False, "patchtst: direct=True has no published form"),
-            "norm_eps": setting("norm_eps"),
-            "dropout": setting("path_dropout"),
-            "embedding_dropout": setting("positional_dropout"),
-            "attention_dropout": setting("attention_dropout"),
-            "activation_dropout": setting("ff_dropout"),
-            "head_dropout": setting("head_dropout"),
-        },
+            scale=enum("scaling", {"std": "std", "mean": "mean", True: "mean", None: "none", False: "none"}),
+            d_ff="ffn_dim",
+            norm=enum("norm_type", {"batchnorm": "batch", "layernorm": "layer"}),
+            positions=enum("positional_encoding_type", {"random": "learned", "sincos": "sinusoidal"}),
+            activation=enum("activation_function", ACTIVATIONS),
+            pool=enum("pooling_type", {None: "joined", "mean": "mean", "max": "max"}),
+            direct=unpublished(False, "patchtst: direct=True has no published form"),
+            dropout="path_dropout",
+            embedding_dropout="positional_dropout",
+            activation_dropout="ff_dropout",
+        ),
         fixed={
             "share_embedding": True,
             "share_projection": True,

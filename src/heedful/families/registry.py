@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from torch import nn
 
@@ -17,9 +17,7 @@ from .hf_config import Published
 if TYPE_CHECKING:
     from .encoder_decoder import EncoderDecoderConfig
     from .encoder_only import EncoderOnlyConfig
-    from .gpt2 import GPT2Config
-    from .llama import RotaryConfig
-    from .opt import OPTConfig
+    from .layers import DecoderOnlyConfig
     from .patchtst import PatchTSTConfig
     from .t5 import T5Config
     from .vit import ImageConfig
@@ -35,7 +33,6 @@ class Family:
     published: Published | None = None
 
 
-M = TypeVar("M", bound=nn.Module)
 Wiring = core.EncoderDecoder | core.EncoderOnly | core.DecoderOnly | core.Forecaster
 Spec = FamilyConfig | Mapping[str, Any] | Path | str
 FAMILIES: dict[str, Family] = {}
@@ -125,7 +122,7 @@ def build(spec: EncoderDecoderPreset | EncoderDecoderConfig | T5Config, **change
 @overload
 def build(spec: EncoderOnlyPreset | EncoderOnlyConfig | ImageConfig, **changes: Any) -> core.EncoderOnly: ...
 @overload
-def build(spec: DecoderOnlyPreset | GPT2Config | OPTConfig | RotaryConfig, **changes: Any) -> core.DecoderOnly: ...
+def build(spec: DecoderOnlyPreset | DecoderOnlyConfig, **changes: Any) -> core.DecoderOnly: ...
 @overload
 def build(spec: ForecasterPreset | PatchTSTConfig, **changes: Any) -> core.Forecaster: ...
 @overload
@@ -138,36 +135,3 @@ def build(spec: Spec, **changes: Any) -> Any:
     config = config_of(spec)
     config = config.changed(**changes) if changes else config
     return family_of(config.family).build(config)
-
-
-def residual_layer(
-    config: Any,
-    residual: type[core.PreNorm | core.PostNorm],
-    *,
-    norm: type[core.LayerNorm | core.BatchNorm] = core.LayerNorm,
-    attention: Mapping[str, Any] | None = None,
-    feed_forward: Mapping[str, Any] | None = None,
-) -> core.EncoderLayer:
-    """Build a layer of the config's sizes: attention and feed-forward, each in its residual with a norm.
-
-    Args:
-        config: A config with `d_model`, `n_heads`, `d_ff`, `activation`, `norm_eps` and the dropouts.
-        residual: The wrapper of both parts.
-        norm: The class of both norms.
-        attention: More options of MultiHeadAttention.
-        feed_forward: More options of FeedForward.
-    """
-    d_model, dropout = config.d_model, config.attention_dropout
-    parts = (
-        core.MultiHeadAttention(d_model, config.n_heads, dropout=dropout, **attention or {}),
-        core.FeedForward(d_model, config.d_ff, activation=config.activation, **feed_forward or {}),
-    )
-    return core.EncoderLayer(*(residual(part, norm(d_model, eps=config.norm_eps), config.dropout) for part in parts))
-
-
-def initialize_normal(module: M, std: float) -> M:
-    """Initialize all matrices and tables of a module from N(0, std²); GPT-2, BERT, BART and LLaMA use std=0.02."""
-    for parameter in module.parameters():
-        if parameter.dim() > 1:
-            nn.init.normal_(parameter, std=std)
-    return module

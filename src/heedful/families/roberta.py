@@ -5,11 +5,11 @@ from functools import partial
 from typing import Any, ClassVar
 
 from ..core import EncoderOnly
-from .bert import FIXED, SETTINGS, BertConfig, encoder_links
-from .encoder_only import HEADS, Heads, architectures, assemble, masked_lm, output_name, prefix, unused
+from .bert import FIXED, SETTINGS, BertConfig, layers
+from .encoder_only import HEADS, Heads, architectures, assemble, masked_lm, weight_map, word_links
 from .hf_config import HFConfig, Published, Setting
 from .registry import register
-from .weight_map import WeightMap, link
+from .weight_map import WeightMap
 
 ROWS = 512  # of the position table, if a config has no max_position_embeddings
 
@@ -44,23 +44,19 @@ def build(config: RobertaConfig) -> EncoderOnly:
     return assemble(config, n_segments=config.n_segments, offset=config.position_offset, heads=heads)
 
 
+WORDS = word_links("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head")
+
+
 def names(config: RobertaConfig) -> WeightMap:
     """Return the published names; the classifier has its own dense layer, not the pooler."""
-    roberta = prefix(config, "roberta.")
-    return WeightMap(
-        (
-            *encoder_links(roberta),
-            link("head.transform.dense.*", "lm_head.dense.*"),
-            link("head.transform.norm.*", "lm_head.layer_norm.*"),
-            link("head.embedding.weight", "lm_head.decoder.weight"),
-            link("head.bias", "lm_head.bias"),
-            link("head.bias", "lm_head.decoder.bias"),
-            link("head.pool.dense.*", "classifier.dense.*"),
-            link("head.out_proj.*", output_name(config, "classifier.out_proj.*")),
-        ),
-        ignored={f"{roberta}embeddings.position_ids": "counts the positions"}
-        | unused(config, {"lm_head.*": ("words",), "lm_head.*.*": ("words",), f"{roberta}pooler.dense.*": ("pooled",)}),
-        prefix="roberta.",
+    return weight_map(
+        config,
+        "roberta",
+        layers,
+        WORDS,
+        pooler="pooler.dense",
+        dense="classifier.dense",
+        classifier="classifier.out_proj",
     )
 
 

@@ -1,6 +1,6 @@
 """T5: encoder-decoder, pre-norm, relative positions, no biases; 1.0 has ReLU, 1.1 is gated and untied."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from .. import core
 from ..config import FamilyConfig
 from .encoder_decoder import stacks
-from .hf_config import HFConfig, Published, Setting, setting
+from .hf_config import HFConfig, Published, Setting, settings_of
 from .registry import register
-from .weight_map import Link, WeightMap, link
+from .weight_map import Link, WeightMap, layer_links, link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,14 +45,32 @@ class T5Config(FamilyConfig):
             f"n_buckets={self.n_buckets} to max_distance={self.max_distance} leave no near or no far distances",
         )
 
+    @property
+    def activation(self) -> str:
+        """The activation between the matrices of feed-forward parts."""
+        return FEED_FORWARDS[self.feed_forward][1]
 
-FEED_FORWARDS: dict[str, Callable[..., nn.Module]] = {
-    "relu": partial(core.FeedForward, activation="relu"),
-    "gelu": partial(core.FeedForward, activation="gelu"),
-    "silu": partial(core.FeedForward, activation="silu"),
-    "gated-gelu": partial(core.GatedFeedForward, activation="gelu_tanh"),
-    "gated-silu": partial(core.GatedFeedForward, activation="silu"),
+    @property
+    def attention_dropout(self) -> float:
+        """The probability of dropping an attention weight."""
+        return self.dropout
+
+    activation_dropout = attention_dropout
+
+
+FEED_FORWARDS: dict[str, tuple[type[nn.Module], str]] = {  # the class and the activation
+    **{name: (core.FeedForward, name) for name in ("relu", "gelu", "silu")},
+    "gated-gelu": (core.GatedFeedForward, "gelu_tanh"),
+    "gated-silu": (core.GatedFeedForward, "silu"),
 }
+
+
+@torch.no_grad()
+def _attention(d_model: int, n_heads: int, *, d_head: int, dropout: float) -> core.MultiHeadAttention:
+    """Build an attention without scaled scores, whose initial weights contain the scale."""
+    attention = core.MultiHeadAttention(d_model, n_heads, d_head=d_head, bias=False, scale=1.0, dropout=dropout)
+    attention.q_proj.weight.mul_(d_head**-0.5)
+    return attention
 
 
 def build(config: T5Config) -> core.EncoderDecoder:
@@ -60,36 +78,16 @@ def build(config: T5Config) -> core.EncoderDecoder:
 
     Neither scores nor embeddings are scaled; the initial weights contain the scales instead.
     """
-    d_model, dropout = config.d_model, config.dropout
-
-    def norm() -> nn.Module:
-        return core.RMSNorm(d_model, eps=config.norm_eps)
-
-    def attention() -> nn.Module:
-        heads = core.MultiHeadAttention(
-            d_model, config.n_heads, d_head=config.d_head, bias=False, scale=1.0, dropout=dropout
-        )
-        with torch.no_grad():
-            heads.q_proj.weight.mul_(config.d_head**-0.5)
-        return core.PreNorm(heads, norm(), dropout)
-
-    def feed_forward() -> nn.Module:
-        part = FEED_FORWARDS[config.feed_forward](d_model, config.d_ff, bias=False, dropout=dropout)
-        return core.PreNorm(part, norm(), dropout)
-
-    def positions(causal: bool) -> core.Relative:
-        return core.Relative(
-            config.n_heads, n_buckets=config.n_buckets, max_distance=config.max_distance, causal=causal
-        )
-
+    d_model = config.d_model
     encoder, decoder = stacks(
-        config.n_encoder_layers,
-        config.n_decoder_layers,
-        attention=attention,
-        feed_forward=feed_forward,
-        positions=positions,
-        norm=norm,
-        dropout=dropout,
+        config,
+        positions=lambda causal: core.Relative(
+            config.n_heads, n_buckets=config.n_buckets, max_distance=config.max_distance, causal=causal
+        ),
+        residual=core.PreNorm,
+        norm=partial(core.RMSNorm, eps=config.norm_eps),
+        attention=partial(_attention, d_head=config.d_head),
+        feed_forward=partial(FEED_FORWARDS[config.feed_forward][0], bias=False),
     )
     tokens = core.TokenEmbedding(config.vocab_size, d_model, scale=False)
     with torch.no_grad():
@@ -107,35 +105,32 @@ def _embedding(published: Mapping[str, Tensor], local: Tensor) -> Tensor:
     return next(published[name] for name in names if name in published)
 
 
-def _links() -> Iterator[Link]:
+def _links(config: T5Config) -> Iterator[Link]:
     yield link("source_embedding.weight", "shared.weight")
     yield link("source_embedding.weight", "encoder.embed_tokens.weight")
     yield link("target_embedding.weight", "decoder.embed_tokens.weight")
     yield link("head.embedding.weight", "lm_head.weight", absent=_embedding)
-    for stack, parts in (("encoder", ("self_attention",)), ("decoder", ("self_attention", "cross_attention"))):
-        layer, hf = f"{stack}.layers.*", f"{stack}.block.*.layer"
-        for index, part in enumerate(parts):
-            name = f"{hf}.{index}.{'EncDecAttention' if index else 'SelfAttention'}"
-            yield link(f"{layer}.{part}.sublayer.q_proj.*", f"{name}.q.*")
-            yield link(f"{layer}.{part}.sublayer.kv_proj.*", (f"{name}.k.*", f"{name}.v.*"))
-            yield link(f"{layer}.{part}.sublayer.out_proj.*", f"{name}.o.*")
-            yield link(f"{layer}.{part}.norm.*", f"{hf}.{index}.layer_norm.*")
-        last = f"{hf}.{len(parts)}"
-        dense = f"{last}.DenseReluDense"
-        yield link(f"{layer}.feed_forward.sublayer.up_proj.*", f"{dense}.wi.*")
-        yield link(f"{layer}.feed_forward.sublayer.gate_up_proj.*", (f"{dense}.wi_0.*", f"{dense}.wi_1.*"))
-        yield link(f"{layer}.feed_forward.sublayer.down_proj.*", f"{dense}.wo.*")
-        yield link(f"{layer}.feed_forward.norm.*", f"{last}.layer_norm.*")
+    self_attention, cross_attention = (
+        (*(f"layer.{index}.{name}.{part}" for part in "qkvo"), f"layer.{index}.layer_norm")
+        for index, name in enumerate(("SelfAttention", "EncDecAttention"))
+    )
+    matrices = ("wi_0", "wi_1", "wo") if config.feed_forward.startswith("gated") else ("wi", "wo")
+    for stack, cross, last in (("encoder", (), "layer.1"), ("decoder", cross_attention, "layer.2")):
+        yield from layer_links(
+            f"{stack}.layers.*",
+            f"{stack}.block.*",
+            self_attention=self_attention,
+            cross_attention=cross,
+            feed_forward=(*(f"{last}.DenseReluDense.{name}" for name in matrices), f"{last}.layer_norm"),
+        )
         yield link(f"{stack}.positions.weight", f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight")
         yield link(f"{stack}.norm.*", f"{stack}.final_layer_norm.*")
 
 
-NAMES = WeightMap(
-    tuple(_links()),
-    ignored={
-        "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight": "cross-attention has no positions"
-    },
-)
+def names(config: T5Config) -> WeightMap:
+    """Return the published names."""
+    unused = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
+    return WeightMap(tuple(_links(config)), ignored={unused: "cross-attention has no positions"})
 
 
 def _read_tied(hf: HFConfig) -> bool | None:
@@ -173,27 +168,26 @@ t5 = register(
     published=Published(
         model_type="t5",
         architectures=(("T5ForConditionalGeneration", {}), ("T5WithLMHeadModel", {}), ("T5Model", {})),
-        settings={
-            "vocab_size": setting("vocab_size"),
-            "d_model": setting("d_model"),
-            "n_heads": setting("num_heads"),
-            "d_head": setting("d_kv"),
-            "d_ff": setting("d_ff"),
-            "n_encoder_layers": setting("num_layers"),
-            "n_decoder_layers": Setting(
+        settings=settings_of(
+            T5Config,
+            *("d_model", "d_ff"),
+            n_heads="num_heads",
+            d_head="d_kv",
+            n_encoder_layers="num_layers",
+            n_decoder_layers=Setting(
                 ("num_decoder_layers",), _read_decoder_layers, lambda n: {"num_decoder_layers": n}
             ),
-            "n_buckets": setting("relative_attention_num_buckets"),
-            "max_distance": setting("relative_attention_max_distance"),
-            "feed_forward": setting("feed_forward_proj"),
-            "tied": Setting(
+            n_buckets="relative_attention_num_buckets",
+            max_distance="relative_attention_max_distance",
+            feed_forward="feed_forward_proj",
+            tied=Setting(
                 ("tie_word_embeddings", "scale_decoder_outputs"), _read_tied, lambda tied: {"tie_word_embeddings": tied}
             ),
-            "norm_eps": setting("layer_norm_epsilon"),
-            "dropout": setting("dropout_rate"),
-        },
+            norm_eps="layer_norm_epsilon",
+            dropout="dropout_rate",
+        ),
         fixed={"is_encoder_decoder": True},
-        names=lambda config: NAMES,
+        names=names,
         start="decoder_start_token_id",
     ),
 )

@@ -2,41 +2,36 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from torch import nn
 
 from .. import core
-from ..config import FamilyConfig
 from ..core.init import linear
 from ..errors import ConfigError
-from .hf_config import ACTIVATIONS, CLASSES, HFConfig, Published, Setting, enum, setting
-from .registry import initialize_normal, register, residual_layer
-from .weight_map import ONE_ROW, Layout, Link, WeightMap, link
+from .hf_config import HFConfig, Published, Setting, setting, settings_of
+from .layers import LayersConfig, initialize_normal, residual_layer
+from .registry import register
+from .weight_map import ONE_ROW, Layout, Link, WeightMap, layer_links, link
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImageConfig(FamilyConfig):
+class ImageConfig(LayersConfig):
     """The fields of ViT and DeiT, whose images and patches are square."""
 
     image_size: int = 224  # Side of an image in pixels; training sets it, and n_channels, for its images
     patch_size: int = 16  # Side of a patch in pixels; it divides image_size
     n_channels: int = 3  # 1 for gray, 3 for color
-    d_model: int = 768  # Width of the embeddings and of all layers
-    n_heads: int = 12  # Attention heads of each layer
-    d_ff: int = 3072  # Inner width of the feed-forward sublayers
-    n_layers: int = 12  # Layers of the encoder
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"  # Between the matrices of feed-forward parts
     qkv_bias: bool = True  # Whether the projections to queries, keys and values have biases; the output's has one
     n_classes: int = 2  # Classes of the heads with logits; training takes them from the data
     norm_eps: float = 1e-12  # Added to the variance in every layer norm
     dropout: float = 0.0  # Probability of dropping a feature of the embeddings and of every sublayer's output
-    attention_dropout: float = 0.0  # Probability of dropping an attention weight
 
     def check(self) -> None:
-        self.require_positive("image_size", "patch_size", "n_channels", "d_model", "n_heads", "d_ff", "n_layers")
-        self.require_positive("n_classes")
-        self.require_share("dropout", "attention_dropout")
+        super().check()
+        self.require_positive("image_size", "patch_size", "n_channels", "n_classes")
+        self.require_share("dropout")
         self.require(
             self.image_size % self.patch_size == 0,
             f"an image of image_size={self.image_size} cannot be cut into patches of patch_size={self.patch_size}; "
@@ -66,7 +61,8 @@ HEADS: dict[str, Callable[[ImageConfig], nn.Module]] = {
 
 def assemble(config: ImageConfig, head: nn.Module, *, n_prefix: int) -> core.EncoderOnly:
     """Build a ViT with this head and `n_prefix` learned tokens before the patches."""
-    d_model, biases = config.d_model, {"bias": config.qkv_bias, "out_bias": True}
+    d_model, norm = config.d_model, partial(core.LayerNorm, eps=config.norm_eps)
+    attention = partial(core.MultiHeadAttention, bias=config.qkv_bias, out_bias=True)
     embedding = core.PatchEmbedding(
         d_model,
         image_size=config.image_size,
@@ -75,9 +71,9 @@ def assemble(config: ImageConfig, head: nn.Module, *, n_prefix: int) -> core.Enc
         n_prefix=n_prefix,
     )
     encoder = core.Encoder(
-        [residual_layer(config, core.PreNorm, attention=biases) for _ in range(config.n_layers)],
+        [residual_layer(config, core.PreNorm, norm, attention=attention) for _ in range(config.n_layers)],
         positions=core.Learned(n_prefix + embedding.n_patches, d_model),
-        norm=core.LayerNorm(d_model, eps=config.norm_eps),
+        norm=norm(d_model),
         dropout=config.dropout,
     )
     return initialize_normal(core.EncoderOnly(embedding=embedding, encoder=encoder, head=head), 0.02)
@@ -108,8 +104,7 @@ def table(
         tops: The links of every head.
     """
     base = "" if head in ("pooled", "mean", "hidden") else f"{model}."
-    layer, hf = "encoder.layers.*", f"{base}encoder.layer.*"
-    heads = f"{hf}.attention.attention"
+    heads = [f"attention.attention.{name}" for name in ("query", "key", "value")]
     shape = config.n_channels, config.patch_size, config.patch_size
     convolution = Layout(lambda weight: weight.unflatten(1, shape), lambda weight: weight.flatten(1))
     others = [line for name, lines in tops.items() if name != head for line in lines]
@@ -119,13 +114,12 @@ def table(
             link("embedding.project.weight", f"{base}embeddings.patch_embeddings.projection.weight", convolution),
             link("embedding.project.bias", f"{base}embeddings.patch_embeddings.projection.bias"),
             link("encoder.positions.weight", f"{base}embeddings.position_embeddings", ONE_ROW),
-            link(f"{layer}.self_attention.norm.*", f"{hf}.layernorm_before.*"),
-            link(f"{layer}.self_attention.sublayer.q_proj.*", f"{heads}.query.*"),
-            link(f"{layer}.self_attention.sublayer.kv_proj.*", (f"{heads}.key.*", f"{heads}.value.*")),
-            link(f"{layer}.self_attention.sublayer.out_proj.*", f"{hf}.attention.output.dense.*"),
-            link(f"{layer}.feed_forward.norm.*", f"{hf}.layernorm_after.*"),
-            link(f"{layer}.feed_forward.sublayer.up_proj.*", f"{hf}.intermediate.dense.*"),
-            link(f"{layer}.feed_forward.sublayer.down_proj.*", f"{hf}.output.dense.*"),
+            *layer_links(
+                "encoder.layers.*",
+                f"{base}encoder.layer.*",
+                self_attention=(*heads, "attention.output.dense", "layernorm_before"),
+                feed_forward=("intermediate.dense", "output.dense", "layernorm_after"),
+            ),
             link("encoder.norm.*", f"{base}layernorm.*"),
             *tops.get(head, ()),
         ),
@@ -148,21 +142,17 @@ def _square(key: str) -> Setting:
     return Setting((key,), read, lambda size: {key: size})
 
 
-SETTINGS = {
-    "image_size": _square("image_size"),
-    "patch_size": _square("patch_size"),
-    "n_channels": setting("num_channels"),
-    "d_model": setting("hidden_size", "pooler_output_size"),
-    "n_heads": setting("num_attention_heads"),
-    "d_ff": setting("intermediate_size"),
-    "n_layers": setting("num_hidden_layers"),
-    "activation": enum("hidden_act", ACTIVATIONS),
-    "qkv_bias": setting("qkv_bias"),
-    "n_classes": CLASSES,
-    "norm_eps": setting("layer_norm_eps"),
-    "dropout": setting("hidden_dropout_prob"),
-    "attention_dropout": setting("attention_probs_dropout_prob"),
-}
+SETTINGS = settings_of(
+    ImageConfig,
+    "qkv_bias",
+    image_size=_square("image_size"),
+    patch_size=_square("patch_size"),
+    n_channels="num_channels",
+    d_model=setting("hidden_size", "pooler_output_size"),
+    norm_eps="layer_norm_eps",
+    dropout="hidden_dropout_prob",
+    attention_dropout="attention_probs_dropout_prob",
+)
 FIXED = {"is_encoder_decoder": False, "pooler_act": "tanh"}
 
 BASE = ViTConfig(n_classes=1000)

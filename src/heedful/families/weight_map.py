@@ -5,7 +5,7 @@ bias of every layer's norm. The published name repeats the stars in the same ord
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import NamedTuple
@@ -52,6 +52,36 @@ def link(
     """Return one line of a table; it has no effect for a model without a tensor of that name."""
     names = [(side,) if isinstance(side, str) else side for side in (local, hf)]
     return Link(names[0], names[1], layout, absent)
+
+
+def layer_links(
+    local: str,
+    hf: str,
+    *,
+    self_attention: Sequence[str],
+    feed_forward: Sequence[str],
+    cross_attention: Sequence[str] = (),
+) -> Iterator[Link]:
+    """Yield the links of a layer, or with a star of all layers of a stack.
+
+    Args:
+        local: The name of the layer.
+        hf: Its published name, to which the following names are relative.
+        self_attention: The projections to queries, keys and values, the projection of the output, and the norm.
+        feed_forward: The first matrix or, if it is gated, the gate and the first matrix; the last matrix; the norm.
+        cross_attention: The same as of the self-attention.
+    """
+    for part, names in (("self_attention", self_attention), ("cross_attention", cross_attention)):
+        if names:
+            query, key, value, out, norm = (f"{hf}.{name}.*" for name in names)
+            yield link(f"{local}.{part}.sublayer.q_proj.*", query)
+            yield link(f"{local}.{part}.sublayer.kv_proj.*", (key, value))
+            yield link(f"{local}.{part}.sublayer.out_proj.*", out)
+            yield link(f"{local}.{part}.norm.*", norm)
+    *up, down, norm = (f"{hf}.{name}.*" for name in feed_forward)
+    yield link(f"{local}.feed_forward.sublayer.{'gate_up_proj' if up[1:] else 'up_proj'}.*", tuple(up))
+    yield link(f"{local}.feed_forward.sublayer.down_proj.*", down)
+    yield link(f"{local}.feed_forward.norm.*", norm)
 
 
 def zeros(published: Mapping[str, Tensor], local: Tensor) -> Tensor:
