@@ -8,7 +8,7 @@ from itertools import pairwise
 from .english_realization import is_message
 from .frames import Clause, SentenceFrame
 from .semantics import NOUNS, VERBS, allows, clause_facts, is_stranger, noun_class, satisfies_restrictions, with_prefix
-from .tables import read_yaml, split_list, word_sets_by_key
+from .tables import read_yaml, split_list, word_sets
 
 
 def is_felicitous(sentence: SentenceFrame) -> bool:
@@ -36,7 +36,7 @@ def is_felicitous_question(clause: Clause) -> bool:
     if (
         any(phrase.determiner == "my" or phrase.number == 1 for phrase in phrases)
         or (facts["time"] == "clock" and not facts["sharp"])
-        or (facts["when"] not in ("", *NOUNS.near_times) and any(phrase.number for phrase in phrases))
+        or (facts["when"] not in ("", *NOUNS["near_times"]) and any(phrase.number for phrase in phrases))
     ):
         return False
     if not role or "copula" in clause.predicate.marks or (thing and thing.determiner == "how many"):
@@ -54,19 +54,19 @@ def is_coherent(clauses: list[Clause]) -> bool:
     when = opening.adverb("when")
     if (
         not all(_coheres(second, first) for first, second in pairwise(clauses))
-        or (when and when.korean not in NOUNS.near_times and VERBS.minor & {*verbs})
+        or (when and when.korean not in NOUNS["near_times"] and VERBS["minor"] & {*verbs})
         or (verbs[0] == "be bored" and clauses[1].object_noun == "이메일")
         or (verbs[0] in ("be sad", "be glad") and (len(clauses) > 2 or verbs[1] == "eat"))
     ):
         return False
-    trouble = word_sets_by_key("after_trouble").get(opening.link)
+    trouble = word_sets("after_trouble").get(opening.link)
     return len(clauses) < 3 or trouble is None or verbs[2] in trouble
 
 
 def _coheres(second: Clause, first: Clause) -> bool:
     verb = first.predicate.english
     if first.predicate is second.predicate and not second.shares_subject:
-        by_two = (not first.habit or verb in VERBS.habitual) and verb not in ("know", "understand", "wear", "love")
+        by_two = (not first.habit or verb in VERBS["habitual"]) and verb not in ("know", "understand", "wear", "love")
         return by_two and _have_comparable_objects(first, second)
     return allows("next", {**with_prefix("next_", second), **clause_facts(first)})
 

@@ -13,9 +13,9 @@ from typing import Any
 from ..errors import DataError, unknown
 from .frames import Clause, Phrase
 from .lexicon import COPULA, Adverb, Noun, lexicon
-from .tables import WordSets, read_yaml, word_sets_by_key
+from .tables import read_yaml, word_sets
 
-VERBS, ADJECTIVES, NOUNS = WordSets("verbs"), WordSets("adjectives"), WordSets("nouns")
+VERBS, ADJECTIVES, NOUNS = word_sets("verbs"), word_sets("adjectives"), word_sets("nouns")
 Facts = dict[str, Any]
 """What rules speak of: words, flags and sets of words by the name of the fact."""
 Test = tuple[Callable[[Facts], Any], Callable[[Any], bool], bool]
@@ -32,7 +32,7 @@ def noun_class(*names: str) -> frozenset[Noun]:
 def max_count(noun: Noun, verb: str) -> int:
     """Return how many of these one buys, eats, has, …; 0 where nobody counts."""
     most: int = read_yaml("semantics.yaml")["counts"].get(verb, 0)
-    return min(most, 2) if noun.counter == "대" or noun.korean in NOUNS.few_at_once else most
+    return min(most, 2) if noun.counter == "대" or noun.korean in NOUNS["few_at_once"] else most
 
 
 def is_stranger(phrase: Phrase | None) -> bool:
@@ -94,7 +94,7 @@ def time_facts(when: Adverb | None) -> Facts:
     """Return the facts of an adverb of time: its name, its kind, and whether it is a full or half hour."""
     if when is None:
         return {"when": "", "time": "", "sharp": False}
-    kind = when.quantity.partition(" ")[0] or ("remote" if when.korean in NOUNS.remote_times else "named")
+    kind = when.quantity.partition(" ")[0] or ("remote" if when.korean in NOUNS["remote_times"] else "named")
     if kind == "from-to":
         kind = "hours" if "o'clock" in when.english else "days"
     return {"when": when.korean, "time": kind, "sharp": when.english.endswith(("o'clock", ":30"))}
@@ -174,10 +174,10 @@ def _members(fact: str, text: str, place: str) -> frozenset[Any]:
         if name == item:
             members.add("" if item == "none" else item)
         elif name in read_yaml("semantics.yaml")["tables"]:
-            table = word_sets_by_key(name)
+            table = word_sets(name)
             members |= {(key, word) for key in table for word in table[key]} if "+" in fact else table.keys()
         elif name in lists:
-            members |= getattr(lists, name)
+            members |= lists[name]
         elif name in lexicon("full").classes:
             members |= {noun.korean for noun in noun_class(name)}
         else:
@@ -195,7 +195,7 @@ def attributes_allowed(phrase: Phrase, clause: Clause) -> bool:
     plain = clause.now or clause.modal in ("progressive", "can") or clause.manner != ""
     if phrase.adjective and phrase is clause.object:
         moved = clause.scrambled and clause.tense == "future"
-        fitting = phrase.adjective.quality in word_sets_by_key("described").get(verb, ())
+        fitting = phrase.adjective.quality in word_sets("described").get(verb, ())
         if plain or moved or clause.modal == "must" or is_stranger(clause.subject) or not fitting:
             return False
     if phrase.number == 1 and clause.modal:
@@ -203,9 +203,9 @@ def attributes_allowed(phrase: Phrase, clause: Clause) -> bool:
     if (phrase.number or phrase.determiner == "how many") and (plain or planned or not max_count(noun, verb)):
         return False
     if phrase.determiner in ("this", "that"):
-        return noun.korean not in NOUNS.no_demonstrative
-    possessed = noun in noun_class("clothes", "headwear", "owned", "footwear") and noun.korean not in NOUNS.not_mine
-    return phrase.determiner != "my" or noun.korean in NOUNS.mine or possessed
+        return noun.korean not in NOUNS["no_demonstrative"]
+    possessed = noun in noun_class("clothes", "headwear", "owned", "footwear") and noun.korean not in NOUNS["not_mine"]
+    return phrase.determiner != "my" or noun.korean in NOUNS["mine"] or possessed
 
 
 def _comparison_allowed(clause: Clause, subject: Phrase) -> bool:
