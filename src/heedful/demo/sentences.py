@@ -10,8 +10,7 @@ from .constructions import ConstructionSampler, QuantitySampler
 from .frames import Adjunct, Clause, Phrase, SentenceFrame, SpeechLevel
 from .inventory import WeightedChoice, draw_until, inventory
 from .lexicon import FANCY, HOW, WHAT, WHEN, WHERE, WHO, WHY, YOU, Adverb, I, Level, Predicate
-from .pragmatics import is_felicitous
-from .semantics import VERBS, satisfies_restrictions
+from .semantics import VERBS, is_felicitous, satisfies_restrictions
 
 _WH_ADVERBS: dict[str, Adverb] = {"when": WHEN, "why": WHY, "how": HOW}
 _NOT_DONE_AT_WILL = {"state", "animals", "machines", "done", "due"}
