@@ -77,8 +77,8 @@ class Cache:
         """Keep only these rows, and these rows of the memory (by default the same)."""
         check_memory_rows(self.layers.get(0), self.memories.get(0), memory_rows)
         Cache.reorder(self, rows)
-        kept = rows if memory_rows is None else memory_rows
-        self.memories = map_layers(self.memories, lambda cached: cached.index_select(0, kept))
+        selected = rows if memory_rows is None else memory_rows
+        self.memories = map_layers(self.memories, lambda cached: cached.index_select(0, selected))
 
     def join(self, other: Self) -> None:
         """Append the rows of another cache and of its memory. All rows end at the same slot."""
