@@ -21,7 +21,7 @@ from .metrics import Validated as Validated
 from .objective import Batches as Batches
 from .objective import Monitor as Monitor
 from .objective import Objective as Objective
+from .optimizers import Ema as Ema
+from .optimizers import mean_of as mean_of
 from .trainer import Trainer as Trainer
 from .trainer import fit as fit
-from .update import Ema as Ema
-from .update import mean_of as mean_of
