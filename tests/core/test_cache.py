@@ -156,7 +156,7 @@ def test_a_fixed_cache_never_moves() -> None:
     cache = FixedKVCache(CAPACITY)
 
     def addresses() -> list[int]:
-        buffers = [part for pair in cache._layers.values() for part in pair]
+        buffers = [part for pair in cache.layers.values() for part in pair]
         return [buffer.data_ptr() for buffer in (*buffers, cache._positions, cache.length) if buffer is not None]
 
     model(ids[:, :3], cover(keep, 3, cache), cache=cache)
@@ -180,7 +180,7 @@ def test_a_growing_cache_copies_what_it_holds_only_now_and_then() -> None:
     places = []
     for step in range(32):
         model(ids[:, step : step + 1], cache=cache)
-        places.append(cache._layers[0][0].data_ptr())
+        places.append(cache.layers[0][0].data_ptr())
     assert sum(a != b for a, b in pairwise(places)) <= 5
 
 
@@ -242,7 +242,7 @@ def test_a_reset_cache_forgets_even_nan() -> None:
     cache = model.new_cache(8)
     assert isinstance(cache, FixedKVCache)
     model(ids, cache=cache)
-    for pair in cache._layers.values():
+    for pair in cache.layers.values():
         pair[0].fill_(torch.nan)
     cache.reset()
     close(model(ids[:, :3], cache=cache), model(ids[:, :3]))

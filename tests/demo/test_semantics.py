@@ -28,8 +28,7 @@ from heedful.demo.lexicon import (
     lexicon,
 )
 from heedful.demo.numerals import at_time, between_clocks, between_days, clock, date
-from heedful.demo.pragmatics import is_felicitous
-from heedful.demo.semantics import max_count, satisfies_restrictions
+from heedful.demo.semantics import is_felicitous, max_count, satisfies_restrictions
 from heedful.demo.sentences import SentenceSampler
 from heedful.errors import DataError
 

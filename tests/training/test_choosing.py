@@ -21,8 +21,8 @@ from heedful.training.engines import (
     engine_for,
 )
 from heedful.training.errors import EngineError, EngineWarning
+from heedful.training.optimizers import Update
 from heedful.training.parallel import ReplicatedModel, SingleProcess
-from heedful.training.update import Update
 
 GRAPH = 0.1  # seconds that a recorded step takes here
 

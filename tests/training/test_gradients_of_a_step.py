@@ -13,9 +13,8 @@ from torch import Tensor, nn
 
 from heedful.training import Loss, Monitor
 from heedful.training.engines import Engine
-from heedful.training.optimizers import load_state, state_of
+from heedful.training.optimizers import Update, load_state, state_of
 from heedful.training.parallel import ReplicatedModel, SingleProcess
-from heedful.training.update import Update
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,8 @@ from torch import Tensor, nn
 import heedful
 from heedful import core
 from heedful.families.weights import put_weights, weights_of
-from heedful.training.optimizers import load_state, state_of, undecayed
+from heedful.training.optimizers import Ema, Update, ema_weight, load_state, mean_of, state_of, undecayed
 from heedful.training.parallel import ReplicatedModel
-from heedful.training.update import Ema, Update, ema_weight, mean_of
 
 
 @pytest.mark.parametrize("changes", [{}, {"positions": "learned"}, {"positions": "relative"}, {"tied": "none"}])
@@ -45,10 +44,7 @@ def test_a_class_token_and_torchs_embedding_do_not_decay() -> None:
 def test_shared_parameters_are_updated_once() -> None:
     update = Update(ReplicatedModel(tiny()), config(), 10)
     parameters = [
-        parameter
-        for paced in update.optimizers
-        for group in paced.optimizer.param_groups
-        for parameter in group["params"]
+        parameter for paced in update.optimizers for group in paced.param_groups for parameter in group["params"]
     ]
     assert len(parameters) == len(set(parameters)) == len(list(tiny().parameters()))
 

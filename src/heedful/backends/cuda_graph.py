@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ..core import DecoderOnly, EncoderDecoder, KVCache
-from ..core.cache import KeysValues
+from ..core.cache import KeysValues, map_layers
 from .registry import device_type, machine_check, register
 from .single_step import SingleStepDecoder, indices
 
@@ -79,11 +79,7 @@ class SlotCache:
 
 def _zeros(layers: dict[int, KeysValues], n_rows: int, length: int) -> dict[int, KeysValues]:
     """Return buffers of zeros: masked values are multiplied by zero, and zero times NaN would be NaN."""
-
-    def buffer(like: Tensor) -> Tensor:
-        return like.new_zeros(n_rows, like.shape[1], length, like.shape[3])
-
-    return {layer: (buffer(key), buffer(value)) for layer, (key, value) in layers.items()}
+    return map_layers(layers, lambda like: like.new_zeros(n_rows, like.shape[1], length, like.shape[3]))
 
 
 class GraphProgram:

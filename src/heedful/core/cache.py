@@ -27,8 +27,8 @@ class Cache:
         self.needs_positions = False  # positions were passed, so every further step needs them
         self.has_positions = False  # positions differ from the slots
         self._started = False  # at least one step has finished
-        self._layers: dict[int, KeysValues] = {}
-        self._memory: dict[int, KeysValues] = {}
+        self.layers: dict[int, KeysValues] = {}  # in a growing cache, the first `length` slots are valid
+        self.memories: dict[int, KeysValues] = {}  # of each layer with cross-attention
         self._positions: Tensor | None = None
 
     def begin(self, n_new: int) -> int:
@@ -49,40 +49,24 @@ class Cache:
     def advance(self, n_new: int, key_positions: Tensor | None, *, needs_keep: bool, needs_positions: bool) -> None:
         """Make the appended keys part of the cache, after every layer has written them."""
         self.length += n_new
-        self.needs_keep, self.needs_positions, self.has_positions = (
-            needs_keep,
-            needs_positions,
-            key_positions is not None,
-        )
+        self.needs_keep, self.needs_positions = needs_keep, needs_positions
+        self.has_positions = key_positions is not None
         self._started = True
 
     def memory(self, layer: int, compute: Callable[[], KeysValues]) -> KeysValues:
         """Return the keys and values of the encoder output, which the first call computes."""
-        if layer not in self._memory:
-            self._memory[layer] = compute()
-        return self._memory[layer]
-
-    @property
-    def layers(self) -> dict[int, KeysValues]:
-        """The keys and values of each layer; in a growing cache, the first `length` slots are valid."""
-        return self._layers
-
-    @property
-    def memories(self) -> dict[int, KeysValues]:
-        """The keys and values of the memory in each layer with cross-attention."""
-        return self._memory
+        if layer not in self.memories:
+            self.memories[layer] = compute()
+        return self.memories[layer]
 
     @property
     def holds_memory(self) -> bool:
         """True if a finished step has computed the keys and values of the memory."""
-        return self._started and bool(self._memory)
+        return self._started and bool(self.memories)
 
     def reorder(self, rows: Tensor) -> None:
         """Replace row i by row rows[i], as beam search needs. The memory stays as it is."""
-        self._layers = {
-            layer: (self._select_rows(key, rows), self._select_rows(value, rows))
-            for layer, (key, value) in self._layers.items()
-        }
+        self.layers = map_layers(self.layers, lambda cached: self._select_rows(cached, rows))
         if self._positions is not None and differ_by_row(self._positions):
             self._positions = self._positions.index_select(0, rows)
 
@@ -91,13 +75,10 @@ class Cache:
 
     def select(self, rows: Tensor, memory_rows: Tensor | None = None) -> None:
         """Keep only these rows, and these rows of the memory (by default the same)."""
-        check_memory_rows(self._layers.get(0), self._memory.get(0), memory_rows)
+        check_memory_rows(self.layers.get(0), self.memories.get(0), memory_rows)
         Cache.reorder(self, rows)
-        memory_rows = rows if memory_rows is None else memory_rows
-        self._memory = {
-            layer: (key.index_select(0, memory_rows), value.index_select(0, memory_rows))
-            for layer, (key, value) in self._memory.items()
-        }
+        selected = rows if memory_rows is None else memory_rows
+        self.memories = map_layers(self.memories, lambda cached: cached.index_select(0, selected))
 
     def join(self, other: Self) -> None:
         """Append the rows of another cache and of its memory. All rows end at the same slot."""
@@ -106,6 +87,11 @@ class Cache:
     def drop(self, n: int) -> None:
         """Remove the first n slots, which `keep` must hide in every row."""
         raise ValueError("only a growing cache can remove slots; use KVCache")
+
+
+def map_layers(layers: dict[int, KeysValues], function: Callable[[Tensor], Tensor]) -> dict[int, KeysValues]:
+    """Apply a function to the keys and to the values of each layer."""
+    return {layer: (function(key), function(value)) for layer, (key, value) in layers.items()}
 
 
 def check_memory_rows(cached: Sequence[Tensor] | None, memory: Sequence[Tensor] | None, rows: Tensor | None) -> None:
@@ -162,14 +148,14 @@ class KVCache(Cache):
 
     def begin(self, n_new: int) -> int:
         if not self._started:
-            self._layers.clear()
-            self._memory.clear()
+            self.layers.clear()
+            self.memories.clear()
         return self.length + n_new
 
     def append(self, layer: int, key: Tensor, value: Tensor) -> KeysValues:
-        cached_key, cached_value = self._layers.get(layer, (None, None))
+        cached_key, cached_value = self.layers.get(layer, (None, None))
         total = self.length + key.shape[2]
-        self._layers[layer] = key, value = self._write(cached_key, key, total), self._write(cached_value, value, total)
+        self.layers[layer] = key, value = self._write(cached_key, key, total), self._write(cached_value, value, total)
         return key[:, :, :total], value[:, :, :total]
 
     def _write(self, cached: Tensor | None, new: Tensor, total: int) -> Tensor:
@@ -206,27 +192,27 @@ class KVCache(Cache):
         ragged = self.length != other.length or self.needs_keep or other.needs_keep
         if ragged or self.has_positions or other.has_positions:
             self._positions = concat_rows(self._stored_positions(), other._stored_positions(), 1, at_the_end=True)
-        for layer, pair in other._layers.items():
+        for layer, pair in other.layers.items():
             key, value = (
                 concat_rows(mine[:, :, : self.length], new[:, :, : other.length], 2, at_the_end=True)
-                for mine, new in zip(self._layers[layer], pair, strict=True)
+                for mine, new in zip(self.layers[layer], pair, strict=True)
             )
-            self._layers[layer] = key, value
-        for layer, pair in other._memory.items():
-            key, value = (concat_rows(mine, new, 2) for mine, new in zip(self._memory[layer], pair, strict=True))
-            self._memory[layer] = key, value
+            self.layers[layer] = key, value
+        for layer, pair in other.memories.items():
+            key, value = (concat_rows(mine, new, 2) for mine, new in zip(self.memories[layer], pair, strict=True))
+            self.memories[layer] = key, value
         self.needs_keep, self.has_positions = ragged, self._positions is not None
         self.length = max(self.length, other.length)
 
     def drop(self, n: int) -> None:
         """Remove the first n slots, which `keep` must hide in every row."""
-        self._layers = {layer: (key[:, :, n:], value[:, :, n:]) for layer, (key, value) in self._layers.items()}
+        self.layers = map_layers(self.layers, lambda cached: cached[:, :, n:])
         self._positions = None if self._positions is None else self._positions[..., n:]
         self.length -= n
 
     def _stored_positions(self) -> Tensor:
         """Return the position of every cached key: (B, Tk)."""
-        key, _ = self._layers[0]
+        key, _ = self.layers[0]
         stored = torch.arange(self.length, device=key.device) if self._positions is None else self._positions
         return stored.expand(key.shape[0], -1)
 
@@ -260,7 +246,7 @@ class FixedKVCache(Cache):
 
     def begin(self, n_new: int) -> int:
         if not self._started:
-            self._memory.clear()
+            self.memories.clear()
         if self._unfinished:
             self._clear_unfinished()
         if self._used + n_new > self.capacity:
@@ -272,16 +258,16 @@ class FixedKVCache(Cache):
     def append(self, layer: int, key: Tensor, value: Tensor) -> KeysValues:
         if torch.is_grad_enabled() and key.requires_grad:
             raise ValueError("a fixed cache is written in place and has no gradients; use it under torch.no_grad()")
-        if layer not in self._layers:
+        if layer not in self.layers:
             batch, heads, _, width = key.shape
             shape = batch, heads, self.capacity, width
-            self._layers[layer] = key.new_zeros(shape), value.new_zeros(shape)
+            self.layers[layer] = key.new_zeros(shape), value.new_zeros(shape)
         slots = self._slots(key.shape[2])
         self._unfinished = True
-        for buffer, new in zip(self._layers[layer], (key, value), strict=True):
+        for buffer, new in zip(self.layers[layer], (key, value), strict=True):
             check_same_batch(buffer, new)
             buffer.index_copy_(2, slots, new)
-        return self._layers[layer]
+        return self.layers[layer]
 
     def _append_positions(self, new: Tensor) -> Tensor:
         stored = torch.arange(self.capacity, device=new.device) if self._positions is None else self._positions
@@ -309,16 +295,16 @@ class FixedKVCache(Cache):
             buffer.zero_()  # hidden keys have the weight zero, and zero times NaN is NaN
         self.length.zero_()
         self._used = 0
-        self._memory.clear()
+        self.memories.clear()
         self._reset_positions()
         self.needs_keep = self.needs_positions = self.has_positions = self._started = self._unfinished = False
 
     def _clear_unfinished(self) -> None:
         """Clear what a failed step has written: hidden keys have the weight zero, and zero times NaN is NaN."""
         if not self._started:
-            self._layers.clear()
+            self.layers.clear()
         behind = torch.arange(self.capacity, device=self.length.device)[:, None] >= self.length
-        for pair in self._layers.values():
+        for pair in self.layers.values():
             for buffer in pair:
                 buffer.masked_fill_(behind, 0.0)
 
@@ -329,7 +315,7 @@ class FixedKVCache(Cache):
 
     def _buffers(self) -> list[Tensor]:
         """Return all tensors that have a row per batch row."""
-        buffers = [buffer for pair in self._layers.values() for buffer in pair]
+        buffers = [buffer for pair in self.layers.values() for buffer in pair]
         if self._positions is not None and differ_by_row(self._positions):
             buffers.append(self._positions)
         return buffers

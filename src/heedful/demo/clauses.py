@@ -225,9 +225,9 @@ class ClauseSampler:
             phrase.determiner = "this" if draw < 0.04 else "that"
         elif draw < (0.65 if self.full else 0.25) and noun in self.inventory.attributes:
             adjective = self.pick(self.inventory.attributes[noun])
-            if adjective.quality not in ("expensive", "cheap") or verb.english in VERBS.priced:
+            if adjective.quality not in ("expensive", "cheap") or verb.english in VERBS["priced"]:
                 phrase.adjective = adjective
-        elif draw > 0.75 and verb.english not in VERBS.uncounted:
+        elif draw > 0.75 and verb.english not in VERBS["uncounted"]:
             self.count(phrase, 1, verb.english)
 
     def count(self, phrase: Phrase, probability: float, verb: str) -> None:
@@ -262,7 +262,7 @@ class ClauseSampler:
             if predicate.english == "wait for" and clause.object and not clause.object.noun.animate:
                 place = self.lexicon.nouns.get("버스 정류장", place)
             adjuncts.append(Adjunct("at", Phrase(place)))
-        elif len(adjuncts) < room and predicate.english in VERBS.social and self.chance(0.15):
+        elif len(adjuncts) < room and predicate.english in VERBS["social"] and self.chance(0.15):
             self.add_company(clause)
         if len(adjuncts) < room and predicate.adverbs and not clause.negation and self.chance(0.25):
             manner = self.inventory.manners[predicate].draw(self.random)
@@ -277,7 +277,7 @@ class ClauseSampler:
         of_it = clause.is_of_animal_or_thing
         if of_it and clause.subject and not clause.subject.noun.animate:
             return  # programs keep no calendar
-        if not of_it and clause.predicate.english in VERBS.timed_by_clock and self.chance(0.4):
+        if not of_it and clause.predicate.english in VERBS["timed_by_clock"] and self.chance(0.4):
             clause.adjuncts.append(Adjunct("when", at_time("at", clock(*self.hour_and_minute()))))
             return
         if mode == "habit" and clause.negation:

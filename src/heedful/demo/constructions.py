@@ -33,9 +33,11 @@ class ConstructionSampler(ClauseSampler):
         self.software = [verb for verb in vocabulary.verbs if "software" in verb.marks]
         several = [adjective for adjective in vocabulary.adjectives if len(adjective.subjects) > 3]
         of_things = [adjective for adjective in several if not adjective.subjects[0].animate]
-        self.comparable = [adjective for adjective in of_things if adjective.quality not in ADJECTIVES.not_compared]
-        self.of_people = [adjective for adjective in vocabulary.adjectives if adjective.quality in ADJECTIVES.of_people]
-        self.meeting = self.verbs_in(VERBS.meeting)
+        self.comparable = [adjective for adjective in of_things if adjective.quality not in ADJECTIVES["not_compared"]]
+        self.of_people = [
+            adjective for adjective in vocabulary.adjectives if adjective.quality in ADJECTIVES["of_people"]
+        ]
+        self.meeting = self.verbs_in(VERBS["meeting"])
         describing = [adjective for adjective in vocabulary.adjectives if adjective.quality not in ("good", "bad")]
         self.described = [
             (verb, noun, adjectives)
@@ -46,8 +48,8 @@ class ConstructionSampler(ClauseSampler):
         ]
         self.obtained_and_used = [
             (first, noun, second)
-            for first in self.verbs_in(VERBS.obtaining)
-            for second in self.verbs_in(VERBS.using)
+            for first in self.verbs_in(VERBS["obtaining"])
+            for second in self.verbs_in(VERBS["using"])
             for noun in first.objects
             if noun in second.objects
             and noun.kind in ("count", "mass", "plural")
@@ -125,7 +127,7 @@ class ConstructionSampler(ClauseSampler):
         if self.chance(0.25):
             adjective = self.pick(self.of_people)
             left, right = map(Phrase, self.random.sample(self.inventory.names, 2))
-        elif adjective.quality in ADJECTIVES.compared_across_kinds and self.chance(0.6):
+        elif adjective.quality in ADJECTIVES["compared_across_kinds"] and self.chance(0.6):
             left, right = map(Phrase, self.random.sample(adjective.subjects, 2))
         else:
             noun = self.pick([noun for noun in adjective.subjects if noun.kind in ("count", "mass")])
@@ -143,7 +145,7 @@ class ConstructionSampler(ClauseSampler):
 
     def attempt(self) -> Draft:
         """Draw an attempt like 김치를 먹어 봤어요."""
-        verbs = self.verbs_in(VERBS.attempted)
+        verbs = self.verbs_in(VERBS["attempted"])
         clause = draw_until(
             lambda c: not (c.is_of_animal_or_thing or c.has_elder_subject),
             lambda: self.event(self.pick(verbs)),
@@ -221,7 +223,7 @@ class QuantitySampler(ClauseSampler):
         vocabulary, among = self.lexicon, self.lexicon.in_classes
         self.in_town, self.far_cities, self.tasty = among("in-town"), among("far-cities"), among("tasty")
         self.weekdays = [t for t in vocabulary.times if t.english.startswith("on ") and "weekend" not in t.english]
-        self.lasting = [verb for verb in vocabulary.verbs if verb.english in VERBS.taking_hours]
+        self.lasting = [verb for verb in vocabulary.verbs if verb.english in VERBS["taking_hours"]]
         self.goods = [noun for noun in among("priced") if noun.kind != "plural" and noun.korean != "자동차"]
 
     def journey(self) -> Draft:
@@ -244,7 +246,7 @@ class QuantitySampler(ClauseSampler):
 
     def vehicle_to(self, place: Noun) -> Noun:
         """Draw a vehicle: trains and planes go far, the others stay in town; only planes cross the sea."""
-        if place.korean in NOUNS.abroad:
+        if place.korean in NOUNS["abroad"]:
             return self.lexicon.nouns["비행기"]
         far = place in self.far_cities
         return self.lexicon.nouns[self.pick(("기차", "버스", "비행기") if far else ("버스", "지하철", "택시"))]
@@ -286,7 +288,7 @@ class QuantitySampler(ClauseSampler):
         clause = Clause(COPULA, Phrase(noun, self.pick(_DETERMINERS)), topic=True)
         if self.chance(0.25):
             return _question(clause, Phrase(lex.HOW_MUCH))
-        if noun.korean in NOUNS.expensive_goods:
+        if noun.korean in NOUNS["expensive_goods"]:
             won = 10_000 * self.pick(range(10, 100))
         elif noun in self.tasty or noun.korean == "꽃":
             won = 500 * self.pick(range(2, 20))
@@ -347,5 +349,5 @@ def _can_be_described(verb: Predicate, noun: Noun, interesting: tuple[Noun, ...]
 
 def _is_countable(clause: Clause) -> bool:
     noun = clause.object.noun if clause.object else None
-    is_counted = clause.predicate.english not in VERBS.uncounted
+    is_counted = clause.predicate.english not in VERBS["uncounted"]
     return is_counted and noun is not None and noun.counter != "" and noun.kind == "count"

@@ -93,7 +93,7 @@ class Inventory:
         )
         self.attributes: dict[Noun, list[Predicate]] = {}
         for adjective in vocabulary.adjectives:
-            for noun in adjective.subjects if adjective.quality not in ADJECTIVES.not_attributive else ():
+            for noun in adjective.subjects if adjective.quality not in ADJECTIVES["not_attributive"] else ():
                 self.attributes.setdefault(noun, []).append(adjective)
         self.animal_objects = {
             verb: WeightedChoice(dict.fromkeys(among(*split_list(names)), 1.0))

@@ -11,8 +11,8 @@ from .tables import TsvRow, read_rows, read_yaml, split_list
 
 Level = Literal["demo", "full"]
 Slot = Literal["how", "often", "when"]
-PredicateGroup = Literal["verbs", "motion", "transfer", "adjectives", "weather", "messages"]
 _PEOPLE = ("name", "elder kin", "elder", "kin", "person", "animal")
+_PREDICATE_GROUPS = ("verbs", "motion", "transfer", "adjectives", "weather", "messages")
 _NOUN_KINDS = ("count", "mass", "bare", "plural", "definite", "own", "name", "kin")
 
 
@@ -76,20 +76,34 @@ class Predicate:
         return self.english.removeprefix("be ")
 
 
-@dataclass(frozen=True, eq=False)
 class Lexicon:
-    """All the words of one level."""
+    """All the words of one level, read from the tables; a word that no table has is an error."""
 
-    nouns: dict[str, Noun]
-    classes: dict[str, tuple[Noun, ...]]
-    adverbs: dict[str, Adverb]
-    times: tuple[Adverb, ...]
-    verbs: tuple[Predicate, ...]
-    motion: tuple[Predicate, ...]
-    transfer: tuple[Predicate, ...]
-    adjectives: tuple[Predicate, ...]
-    weather: tuple[Predicate, ...]
-    messages: tuple[Predicate, ...]
+    def __init__(self, level: Level) -> None:
+        self.level = level
+        columns = "korean", "english", "level", "group", "kind", "pronoun", "counter", "at", "to"
+        rows = read_rows("nouns.tsv", *columns)
+        self._all_nouns = {row["korean"] for row in rows}
+        groups = {row["korean"]: row["group"] for row in filter(self._has, rows)}
+        self.nouns = {row["korean"]: _noun(row) for row in filter(self._has, rows)}
+        self.classes = {kind: tuple(self.nouns[word] for word in groups if groups[word] == kind) for kind in _PEOPLE}
+        for name, lemmas in read_yaml("noun_classes.yaml").items():
+            self.classes[name] = self._nouns_of(split_list(lemmas), f"noun_classes.yaml: {name}")
+        rows = read_rows("adverbs.tsv", "korean", "english", "level", "slot", "tenses")
+        self._all_adverbs = {row["korean"] for row in rows}
+        adverbs = [_adverb(row) for row in filter(self._has, rows)]
+        self.adverbs = {adverb.korean: adverb for adverb in adverbs if adverb.slot != "when"}
+        self.times = tuple(adverb for adverb in adverbs if adverb.slot == "when")
+        predicates: dict[str, list[Predicate]] = {group: [] for group in _PREDICATE_GROUPS}
+        for row in read_rows(
+            "predicates.tsv", "lemma", "english", "level", "group", "pos", "conjugation", "honorific", "objects",
+            "subjects", "places", "adverbs", "marks",
+        ):  # fmt: skip
+            if self._has(row):
+                predicates[row.checked("group", _PREDICATE_GROUPS)].append(self._predicate(row))
+        self.verbs, self.motion, self.transfer, self.adjectives, self.weather, self.messages = map(
+            tuple, predicates.values()
+        )
 
     @cached_property
     def predicates(self) -> tuple[Predicate, ...]:
@@ -116,44 +130,19 @@ class Lexicon:
         predicates = (*self.verbs, *self.motion, *self.adjectives, *self.weather)
         return {predicate.lemma: predicate for predicate in reversed(predicates)}
 
-
-class _LexiconReader:
-    """Reads the tables for one level; a word that no table has is an error."""
-
-    def __init__(self, level: Level) -> None:
-        self.level = level
-        columns = "korean", "english", "level", "group", "kind", "pronoun", "counter", "at", "to"
-        rows = read_rows("nouns.tsv", *columns)
-        self.all_nouns = {row["korean"] for row in rows}
-        self.nouns: dict[str, Noun] = {}
-        groups: dict[str, dict[str, Noun]] = {group: {} for group in _PEOPLE}
-        for row in filter(self.has, rows):
-            noun, group = _noun(row), row.checked("group", (*_PEOPLE, "place", "thing"))
-            self.nouns[noun.korean] = noun
-            if group in groups:
-                groups[group][noun.korean] = noun
-        self.classes = {group: tuple(people.values()) for group, people in groups.items()}
-        for name, lemmas in read_yaml("noun_classes.yaml").items():
-            self.classes[name] = self.nouns_of(split_list(lemmas), f"noun_classes.yaml: {name}")
-        rows = read_rows("adverbs.tsv", "korean", "english", "level", "slot", "tenses")
-        self.all_adverbs = {row["korean"] for row in rows}
-        adverbs = [_adverb(row) for row in filter(self.has, rows)]
-        self.adverbs = {adverb.korean: adverb for adverb in adverbs if adverb.slot != "when"}
-        self.times = tuple(adverb for adverb in adverbs if adverb.slot == "when")
-
-    def has(self, row: TsvRow) -> bool:
+    def _has(self, row: TsvRow) -> bool:
         """Return True if the level has the word of this row."""
         return row.checked("level", get_args(Level)) == "demo" or self.level == "full"
 
-    def nouns_of(self, lemmas: Iterable[str], place: str) -> tuple[Noun, ...]:
+    def _nouns_of(self, lemmas: Iterable[str], place: str) -> tuple[Noun, ...]:
         """Return the nouns of the level among these; a word in brackets is only in the demo."""
         return tuple(
-            self.nouns[word] for word in self._checked_words(lemmas, self.all_nouns, place) if word in self.nouns
+            self.nouns[word] for word in self._checked_words(lemmas, self._all_nouns, place) if word in self.nouns
         )
 
-    def members(self, names: Iterable[str], place: str) -> tuple[Noun, ...]:
+    def _members(self, names: Iterable[str], place: str) -> tuple[Noun, ...]:
         """Return the nouns of a cell that lists classes and single words."""
-        groups = (self.classes[name] if name in self.classes else self.nouns_of([name], place) for name in names)
+        groups = (self.classes[name] if name in self.classes else self._nouns_of([name], place) for name in names)
         return tuple(dict.fromkeys(noun for group in groups for noun in group))
 
     def _checked_words(self, lemmas: Iterable[str], dictionary: set[str], place: str) -> list[str]:
@@ -162,33 +151,22 @@ class _LexiconReader:
             raise DataError(f"{place}: no table of words has {', '.join(missing)}")
         return [word for cell, word in bare.items() if cell == word or self.level == "demo"]
 
-    def predicate(self, row: TsvRow) -> Predicate:
-        adverbs = self._checked_words(row.listed("adverbs"), self.all_adverbs, row.place)
+    def _predicate(self, row: TsvRow) -> Predicate:
+        adverbs = self._checked_words(row.listed("adverbs"), self._all_adverbs, row.place)
         conjugation = cast("Conjugation", row.checked("conjugation", get_args(Conjugation)))
         pos = row.checked("pos", ("verb", "adjective"))
         return replace(
-            _predicate(row["lemma"], row["english"], row.listed("marks"), conjugation, pos),
-            objects=self.members(row.listed("objects"), row.place),
-            subjects=self.members(row.listed("subjects"), row.place),
-            places=self.nouns_of(row.listed("places"), row.place),
+            _predicate(row["lemma"], row["english"], row.listed("marks"), "을/를", pos, conjugation),
+            objects=self._members(row.listed("objects"), row.place),
+            subjects=self._members(row.listed("subjects"), row.place),
+            places=self._nouns_of(row.listed("places"), row.place),
             adverbs=tuple(self.adverbs[word] for word in adverbs if word in self.adverbs),
             honorific=Verb(row["honorific"].removesuffix("다")) if row["honorific"] else None,
         )
 
-    def lexicon(self) -> Lexicon:
-        groups: dict[str, list[Predicate]] = {group: [] for group in get_args(PredicateGroup)}
-        for row in read_rows(
-            "predicates.tsv", "lemma", "english", "level", "group", "pos", "conjugation", "honorific", "objects",
-            "subjects", "places", "adverbs", "marks",
-        ):  # fmt: skip
-            if self.has(row):
-                groups[row.checked("group", tuple(groups))].append(self.predicate(row))
-        predicates = {group: tuple(members) for group, members in groups.items()}
-        return Lexicon(self.nouns, self.classes, self.adverbs, self.times, **predicates)
-
 
 def _noun(row: TsvRow) -> Noun:
-    group, kind = row["group"], row.checked("kind", _NOUN_KINDS)
+    group, kind = row.checked("group", (*_PEOPLE, "place", "thing")), row.checked("kind", _NOUN_KINDS)
     names = row["korean"], row["english"], kind, row.checked("pronoun", ("", "it", "he", "she", "they"))
     return Noun(*names, "elder" in group, group in _PEOPLE, row["counter"], row["at"], row["to"])
 
@@ -198,37 +176,38 @@ def _adverb(row: TsvRow) -> Adverb:
     return Adverb(row["korean"], row["english"], slot, frozenset(row.listed("tenses")))
 
 
-def _predicate(
-    lemma: str, english: str, marks: Iterable[str], conjugation: Conjugation = "regular", pos: str = "verb"
-) -> Predicate:
-    verb = Verb(lemma.rpartition(" ")[2].removesuffix("다"), conjugation, pos == "adjective")
-    light = lemma.removesuffix("하다") if "noun" in marks else ""
-    return Predicate(lemma, verb, english, marks=frozenset(marks), light=light)
-
-
 @lru_cache(2)
 def lexicon(level: Level) -> Lexicon:
     """Return the words of a level, read once."""
     if level not in get_args(Level):
         raise DataError(unknown("level of the grammar", level, get_args(Level)))
-    return _LexiconReader(level).lexicon()
+    return Lexicon(level)
 
 
-def _structural(lemma: str, english: str, marks: str, particle: str = "이/가", pos: str = "verb") -> Predicate:
-    return replace(_predicate(lemma, english, marks.split(), pos=pos), particle=particle)
+def _predicate(
+    lemma: str,
+    english: str,
+    marks: Iterable[str],
+    particle: str = "이/가",
+    pos: str = "verb",
+    conjugation: Conjugation = "regular",
+) -> Predicate:
+    verb = Verb(lemma.rpartition(" ")[2].removesuffix("다"), conjugation, pos == "adjective")
+    light = lemma.removesuffix("하다") if "noun" in marks else ""
+    return Predicate(lemma, verb, english, marks=frozenset(marks), particle=particle, light=light)
 
 
-COPULA = _structural("이다", "be", "copula")
-CLOCK = _structural("이다", "be", "copula weather")
-EXIST = replace(_structural("있다", "be", "exist at state"), honorific=Verb("계시"))
-NOT_EXIST = _structural("없다", "be", "exist at state")
-HAVE = _structural("있다", "have", "have state")
-HAVE_NOT = _structural("없다", "have", "have state")
-NEED = _structural("필요하다", "need", "have state", pos="adjective")
-FANCY = _structural("좋다", "like", "state", pos="adjective")
-BECOME = _structural("되다", "become", "once have")
-KNOW_NOT = replace(_predicate("모르다", "know", ["state", "at-hand"], "르"), particle="을/를")
-GIVE_TO_ELDER = _structural("드리다", "give", "", "을/를")
+COPULA = _predicate("이다", "be", ["copula"])
+CLOCK = _predicate("이다", "be", ["copula", "weather"])
+EXIST = replace(_predicate("있다", "be", ["exist", "at", "state"]), honorific=Verb("계시"))
+NOT_EXIST = _predicate("없다", "be", ["exist", "at", "state"])
+HAVE = _predicate("있다", "have", ["have", "state"])
+HAVE_NOT = _predicate("없다", "have", ["have", "state"])
+NEED = _predicate("필요하다", "need", ["have", "state"], pos="adjective")
+FANCY = _predicate("좋다", "like", ["state"], pos="adjective")
+BECOME = _predicate("되다", "become", ["once", "have"])
+KNOW_NOT = _predicate("모르다", "know", ["state", "at-hand"], "을/를", conjugation="르")
+GIVE_TO_ELDER = _predicate("드리다", "give", [], "을/를")
 STRUCTURAL_PREDICATES = (EXIST, NOT_EXIST, COPULA, KNOW_NOT, GIVE_TO_ELDER, NEED, FANCY, BECOME)
 
 I = Noun("저", "I", "pronoun", "I", animate=True)  # noqa: E741

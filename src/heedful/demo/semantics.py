@@ -1,4 +1,4 @@
-"""Selectional restrictions: whether the parts of a clause suit each other, so that somebody would say it.
+"""What somebody would say: whether the parts of a clause suit each other, and what people ask, command and link.
 
 Who does what to what, when, how often and how is data: decision lists over the facts of a clause
 (tables/restrictions.yaml) and the words they name (tables/semantics.yaml). The full level keeps to them, and the
@@ -7,15 +7,17 @@ demo's few words do without.
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
 from ..errors import DataError, unknown
-from .frames import Clause, Phrase
+from .english_realization import is_message
+from .frames import Clause, Phrase, SentenceFrame
 from .lexicon import COPULA, Adverb, Noun, lexicon
-from .tables import WordSets, read_yaml, word_sets_by_key
+from .tables import read_yaml, split_list, word_sets
 
-VERBS, ADJECTIVES, NOUNS = WordSets("verbs"), WordSets("adjectives"), WordSets("nouns")
+VERBS, ADJECTIVES, NOUNS = word_sets("verbs"), word_sets("adjectives"), word_sets("nouns")
 Facts = dict[str, Any]
 """What rules speak of: words, flags and sets of words by the name of the fact."""
 Test = tuple[Callable[[Facts], Any], Callable[[Any], bool], bool]
@@ -32,7 +34,7 @@ def noun_class(*names: str) -> frozenset[Noun]:
 def max_count(noun: Noun, verb: str) -> int:
     """Return how many of these one buys, eats, has, …; 0 where nobody counts."""
     most: int = read_yaml("semantics.yaml")["counts"].get(verb, 0)
-    return min(most, 2) if noun.counter == "대" or noun.korean in NOUNS.few_at_once else most
+    return min(most, 2) if noun.counter == "대" or noun.korean in NOUNS["few_at_once"] else most
 
 
 def is_stranger(phrase: Phrase | None) -> bool:
@@ -94,7 +96,7 @@ def time_facts(when: Adverb | None) -> Facts:
     """Return the facts of an adverb of time: its name, its kind, and whether it is a full or half hour."""
     if when is None:
         return {"when": "", "time": "", "sharp": False}
-    kind = when.quantity.partition(" ")[0] or ("remote" if when.korean in NOUNS.remote_times else "named")
+    kind = when.quantity.partition(" ")[0] or ("remote" if when.korean in NOUNS["remote_times"] else "named")
     if kind == "from-to":
         kind = "hours" if "o'clock" in when.english else "days"
     return {"when": when.korean, "time": kind, "sharp": when.english.endswith(("o'clock", ":30"))}
@@ -174,10 +176,10 @@ def _members(fact: str, text: str, place: str) -> frozenset[Any]:
         if name == item:
             members.add("" if item == "none" else item)
         elif name in read_yaml("semantics.yaml")["tables"]:
-            table = word_sets_by_key(name)
+            table = word_sets(name)
             members |= {(key, word) for key in table for word in table[key]} if "+" in fact else table.keys()
         elif name in lists:
-            members |= getattr(lists, name)
+            members |= lists[name]
         elif name in lexicon("full").classes:
             members |= {noun.korean for noun in noun_class(name)}
         else:
@@ -195,7 +197,7 @@ def attributes_allowed(phrase: Phrase, clause: Clause) -> bool:
     plain = clause.now or clause.modal in ("progressive", "can") or clause.manner != ""
     if phrase.adjective and phrase is clause.object:
         moved = clause.scrambled and clause.tense == "future"
-        fitting = phrase.adjective.quality in word_sets_by_key("described").get(verb, ())
+        fitting = phrase.adjective.quality in word_sets("described").get(verb, ())
         if plain or moved or clause.modal == "must" or is_stranger(clause.subject) or not fitting:
             return False
     if phrase.number == 1 and clause.modal:
@@ -203,9 +205,9 @@ def attributes_allowed(phrase: Phrase, clause: Clause) -> bool:
     if (phrase.number or phrase.determiner == "how many") and (plain or planned or not max_count(noun, verb)):
         return False
     if phrase.determiner in ("this", "that"):
-        return noun.korean not in NOUNS.no_demonstrative
-    possessed = noun in noun_class("clothes", "headwear", "owned", "footwear") and noun.korean not in NOUNS.not_mine
-    return phrase.determiner != "my" or noun.korean in NOUNS.mine or possessed
+        return noun.korean not in NOUNS["no_demonstrative"]
+    possessed = noun in noun_class("clothes", "headwear", "owned", "footwear") and noun.korean not in NOUNS["not_mine"]
+    return phrase.determiner != "my" or noun.korean in NOUNS["mine"] or possessed
 
 
 def _comparison_allowed(clause: Clause, subject: Phrase) -> bool:
@@ -217,3 +219,74 @@ def _comparison_allowed(clause: Clause, subject: Phrase) -> bool:
         return subject.noun.kind in ("bare", "name") and clause.predicate.quality != "good"
     than = next(phrase for phrase in clause.phrases() if phrase is not subject)
     return subject.noun.animate or any({subject.noun, than.noun} <= noun_class(kind) for kind in ("food", "drink"))
+
+
+# What people say to each other: the lists with the names of moods, `linked` and `next`
+
+
+def is_felicitous(sentence: SentenceFrame) -> bool:
+    """Return True if somebody would say this sentence."""
+    clauses, mood = sentence.clauses, sentence.mood
+    if not all(map(satisfies_restrictions, clauses)) or (
+        mood != "statement" and any(clause.scrambled for clause in clauses)
+    ):
+        return False
+    if len(clauses) > 1:
+        return all(allows("linked", clause_facts(clause)) for clause in clauses) and is_coherent(clauses)
+    clause = clauses[0]
+    if clause.drops_particle and (clause.has_elder_subject or clause.object_noun == "이"):
+        return False
+    if sentence.level == "합쇼" and clause.tense == "future" and is_message(clause):
+        return False  # programs do not announce what they will do
+    if mood == "question":
+        return is_felicitous_question(clause)
+    return mood in ("statement", "offer") or allows(mood, clause_facts(clause))
+
+
+def is_felicitous_question(clause: Clause) -> bool:
+    """Return True if people ask this; a yes-no question has few restrictions."""
+    facts, role, thing, phrases = clause_facts(clause), clause.wh_role, clause.object, list(clause.phrases())
+    if (
+        any(phrase.determiner == "my" or phrase.number == 1 for phrase in phrases)
+        or (facts["time"] == "clock" and not facts["sharp"])
+        or (facts["when"] not in ("", *NOUNS["near_times"]) and any(phrase.number for phrase in phrases))
+    ):
+        return False
+    if not role or "copula" in clause.predicate.marks or (thing and thing.determiner == "how many"):
+        return True
+    crowded = sum(adjunct.role not in ("to", role) for adjunct in clause.adjuncts) > 1
+    elsewhere = clause.place not in ("", *(noun.korean for noun in clause.predicate.places))
+    if crowded or clause.modal or is_stranger(clause.subject) or (thing and thing.adjective):
+        return False
+    return not (role == "object" and elsewhere) and allows("question", facts)
+
+
+def is_coherent(clauses: list[Clause]) -> bool:
+    """Return True if the clauses can follow each other, and two people do the same kind of thing."""
+    opening, verbs = clauses[0], [clause.predicate.english for clause in clauses]
+    when = opening.adverb("when")
+    if (
+        not all(_coheres(second, first) for first, second in pairwise(clauses))
+        or (when and when.korean not in NOUNS["near_times"] and VERBS["minor"] & {*verbs})
+        or (verbs[0] == "be bored" and clauses[1].object_noun == "이메일")
+        or (verbs[0] in ("be sad", "be glad") and (len(clauses) > 2 or verbs[1] == "eat"))
+    ):
+        return False
+    trouble = word_sets("after_trouble").get(opening.link)
+    return len(clauses) < 3 or trouble is None or verbs[2] in trouble
+
+
+def _coheres(second: Clause, first: Clause) -> bool:
+    verb = first.predicate.english
+    if first.predicate is second.predicate and not second.shares_subject:
+        by_two = (not first.habit or verb in VERBS["habitual"]) and verb not in ("know", "understand", "wear", "love")
+        return by_two and _have_comparable_objects(first, second)
+    return allows("next", {**with_prefix("next_", second), **clause_facts(first)})
+
+
+def _have_comparable_objects(first: Clause, second: Clause) -> bool:
+    if not first.object or not second.object:
+        return True
+    both = {first.object.noun, second.object.noun}
+    classes = split_list(read_yaml("semantics.yaml")["comparable_classes"])
+    return any(both <= noun_class(name) for name in classes)

@@ -10,8 +10,7 @@ from .constructions import ConstructionSampler, QuantitySampler
 from .frames import Adjunct, Clause, Phrase, SentenceFrame, SpeechLevel
 from .inventory import WeightedChoice, draw_until, inventory
 from .lexicon import FANCY, HOW, WHAT, WHEN, WHERE, WHO, WHY, YOU, Adverb, I, Level, Predicate
-from .pragmatics import is_felicitous
-from .semantics import VERBS, satisfies_restrictions
+from .semantics import VERBS, is_felicitous, satisfies_restrictions
 
 _WH_ADVERBS: dict[str, Adverb] = {"when": WHEN, "why": WHY, "how": HOW}
 _NOT_DONE_AT_WILL = {"state", "animals", "machines", "done", "due"}
@@ -117,7 +116,7 @@ class SentenceSampler(LinkedClauseSampler, ConstructionSampler, QuantitySampler)
         """Return the roles that can be asked about, and why."""
         marks = clause.predicate.marks
         roles = ["subject", "why"] if "state" in marks else ["subject", "when", "why"]
-        if clause.object and clause.predicate.english not in VERBS.phrasal:  # what do you turn on on Friday?
+        if clause.object and clause.predicate.english not in VERBS["phrasal"]:  # what do you turn on on Friday?
             roles += ["object", "object"]
         if clause.predicate.lemma == "가다":
             roles += ["to", "to", *(["how"] if self.full else [])]
@@ -148,18 +147,18 @@ class SentenceSampler(LinkedClauseSampler, ConstructionSampler, QuantitySampler)
 
     def prohibition(self) -> Draft:
         """Draw a prohibition such as 문을 열지 마세요."""
-        clause = self.action(VERBS.prohibited)
+        clause = self.action(VERBS["prohibited"])
         if clause.object:
             clause.object = Phrase(clause.object.noun)
         return "prohibition", [clause], None
 
     def request(self) -> Draft:
         """Draw a request such as 문을 열어 주세요."""
-        return "request", [self.action(VERBS.requested)], None
+        return "request", [self.action(VERBS["requested"])], None
 
     def suggestion(self) -> Draft:
         """Draw a suggestion such as 같이 영화를 볼까요?"""
-        clause = self.action(VERBS.suggested)
+        clause = self.action(VERBS["suggested"])
         clause.adjuncts = [adjunct for adjunct in clause.adjuncts if adjunct.role in ("to", "at")]
         if self.chance(0.5):
             clause.adjuncts.append(Adjunct("how", self.lexicon.adverbs["같이"]))
@@ -170,7 +169,7 @@ class SentenceSampler(LinkedClauseSampler, ConstructionSampler, QuantitySampler)
 
         def fits(clause: Clause) -> bool:
             verb = clause.predicate
-            at_will = not verb.marks & _NOT_DONE_AT_WILL and verb.english not in VERBS.not_commanded
+            at_will = not verb.marks & _NOT_DONE_AT_WILL and verb.english not in VERBS["not_commanded"]
             return verb.english in among if among else at_will
 
         clause = draw_until(fits, lambda: self.event() if self.chance(0.8) else self.go(), "action to order")

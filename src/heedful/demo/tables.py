@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from importlib import resources
 from typing import Any
 
@@ -83,35 +83,11 @@ def read_yaml(name: str) -> dict[str, Any]:
     return content
 
 
-class WordSets:
-    """The sets of words in one section of `semantics.yaml`, as attributes; the file is read at the first use."""
-
-    def __init__(self, section: str) -> None:
-        self._section = section
-
-    @cached_property
-    def _sets(self) -> dict[str, frozenset[str]]:
-        return _as_sets(read_yaml("semantics.yaml")[self._section], self._section)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._sets
-
-    def __getattr__(self, name: str) -> frozenset[str]:
-        try:
-            members = self._sets[name]
-        except KeyError:
-            raise AttributeError(f"semantics.yaml has no list {name!r} under {self._section!r}") from None
-        setattr(self, name, members)
-        return members
-
-
 @lru_cache(32)
-def word_sets_by_key(name: str) -> Mapping[str, frozenset[str]]:
-    """Return one of the tables of `semantics.yaml`: sets of words by a key, such as a verb."""
-    return _as_sets(read_yaml("semantics.yaml")["tables"][name], name)
-
-
-def _as_sets(lists: Mapping[str, str | None], section: str) -> dict[str, frozenset[str]]:
+def word_sets(section: str) -> Mapping[str, frozenset[str]]:
+    """Return a section of `semantics.yaml` or one of its tables: sets of words by name, or by a key such as a verb."""
+    content = read_yaml("semantics.yaml")
+    lists = content.get(section) or content["tables"][section]
     for name, members in lists.items():
         if not isinstance(members, str | None):
             raise DataError(f"semantics.yaml: {section}.{name} must be words between commas, not {members!r}")

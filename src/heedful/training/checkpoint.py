@@ -25,8 +25,8 @@ from torch import Tensor
 from ..files import force_to_disk, sha256_of
 from .errors import CheckpointError, CheckpointWarning, FolderError
 from .metrics import Validation
+from .optimizers import mean_of
 from .parallel import world
-from .update import mean_of
 
 FORMAT = 1
 MANIFEST = "manifest.json"

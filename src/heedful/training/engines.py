@@ -31,8 +31,8 @@ from .config import TrainingConfig
 from .errors import EngineError, EngineWarning
 from .loss import Loss
 from .objective import Objective
+from .optimizers import Update
 from .parallel import MasterWeightModel, ReplicatedModel, SingleProcess
-from .update import Update
 
 SHORT = 128  # tokens in a row, up to which cuDNN's attention is not used
 MAX_GRAPHS = 64  # batches of further shapes run eagerly

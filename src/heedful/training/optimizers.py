@@ -1,4 +1,4 @@
-"""AdamW, Muon, and the schedules of their learning rate.
+"""AdamW, Muon, the schedules of their learning rate, and the update of all weights and of their average.
 
 AdamW decays matrices only. Muon is for the matrices inside the layers: it brings all singular values of the momentum
 near 1. Every direction of a hidden matrix is thus learned at the same pace, where Adam follows the few that dominate.
@@ -34,11 +34,36 @@ QUINTIC = 3.4445, -4.7750, 2.0315  # a x + b x³ + c x⁵ moves values between 0
 Schedule = Callable[[int], float]
 
 
-class MaskedAdamW(torch.optim.AdamW):
-    """AdamW that changes nothing, not even its step count, if `found_inf` is 1."""
+class DeviceOptimizer(torch.optim.Optimizer):
+    """An optimizer whose learning rate and `found_inf` are tensors on the device, which the host does not read.
 
-    state_names = ("step", "exp_avg", "exp_avg_sq")  # of each weight
-    found_inf: Tensor | None = None  # a float on the device, which the kernel reads
+    If `found_inf` is 1, a step changes nothing, neither momentum nor step counts.
+    """
+
+    state_names: tuple[str, ...]  # of each weight
+    add_param_group = unwrap(torch.optim.Optimizer.add_param_group)  # torch's wrapper imports its compiler: seconds
+    found_inf: Tensor | None = None
+    scale = 1.0  # of the learning rate, relative to that of the schedule
+
+    @property
+    def weights(self) -> list[nn.Parameter]:
+        return [weight for group in self.param_groups for weight in group["params"]]
+
+    def set_learning_rate(self, rate: float) -> None:
+        self.param_groups[0]["lr"].fill_(rate * self.scale)  # all groups share the tensor
+
+    def update(self, found_inf: Tensor, factor: Tensor) -> None:
+        """Update the weights by their gradients times a factor, unless `found_inf` is 1."""
+        if gradients := [weight.grad for weight in self.weights if weight.grad is not None]:
+            torch._foreach_mul_(gradients, factor.to(gradients[0].dtype))  # slow with a factor of another dtype
+        self.found_inf = found_inf
+        self.step()
+
+
+class MaskedAdamW(DeviceOptimizer, torch.optim.AdamW):
+    """AdamW by torch's fused kernel, which reads `found_inf`."""
+
+    state_names = ("step", "exp_avg", "exp_avg_sq")
 
 
 class _Tables(NamedTuple):
@@ -55,9 +80,12 @@ class FusedAdamW(MaskedAdamW):
     Torch's kernel needs several launches, one after another, for a list of small weights.
     """
 
-    add_param_group = unwrap(torch.optim.Optimizer.add_param_group)  # torch's wrapper imports its compiler: seconds
     factor: Tensor  # for the gradients, on the device
     tables: _Tables | None = None
+
+    def update(self, found_inf: Tensor, factor: Tensor) -> None:
+        self.found_inf, self.factor = found_inf, factor.float()
+        self.step()
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
@@ -106,16 +134,13 @@ def matrices_of(module: nn.Module) -> list[tuple[Tensor, int]]:
     return [(part.weight, packed.get(part, 1)) for part in maps if part.weight.requires_grad]
 
 
-class Muon(torch.optim.Optimizer):
+class Muon(DeviceOptimizer):
     """Muon for parameters that may consist of several `pieces`, stacked along the rows (keys and values: 2).
 
-    Pieces of one shape are updated together. `lr` and `found_inf` are tensors on the device, which the host does not
-    read. If `found_inf` is 1, nothing changes, not even the momentum.
+    Pieces of one shape are updated together.
     """
 
-    state_names = ("momentum",)  # of each weight
-    add_param_group = unwrap(torch.optim.Optimizer.add_param_group)  # torch's wrapper imports its compiler: seconds
-    found_inf: Tensor | None = None
+    state_names = ("momentum",)
 
     def __init__(
         self, groups: Iterable[dict[str, Any]], lr: Tensor, *, momentum: float = 0.95, weight_decay: float = 0.0
@@ -185,32 +210,6 @@ def orthogonal(matrices: Tensor) -> Tensor:
     return x if wide is matrices else x.mT
 
 
-Optimizer = MaskedAdamW | Muon
-
-
-class ScheduledOptimizer:
-    """An optimizer and its learning rate, a tensor on the device: `scale` times that of the schedule."""
-
-    def __init__(self, optimizer: Optimizer, rate: Tensor, scale: float = 1.0) -> None:
-        self.optimizer, self.rate, self.scale = optimizer, rate, scale
-
-    @property
-    def weights(self) -> list[nn.Parameter]:
-        return [weight for group in self.optimizer.param_groups for weight in group["params"]]
-
-    def set_learning_rate(self, rate: float) -> None:
-        self.rate.fill_(rate * self.scale)
-
-    def step(self, found_inf: Tensor, factor: Tensor) -> None:
-        """Update the weights by their gradients times a factor, unless `found_inf` is 1."""
-        self.optimizer.found_inf = found_inf
-        if isinstance(self.optimizer, FusedAdamW):
-            self.optimizer.factor = factor.float()
-        elif gradients := [weight.grad for weight in self.weights if weight.grad is not None]:
-            torch._foreach_mul_(gradients, factor.to(gradients[0].dtype))  # slow with a factor of another dtype
-        self.optimizer.step()
-
-
 def undecayed(module: nn.Module) -> set[str]:
     """Return the names of weights without weight decay: biases, norms, and tables of embeddings and positions."""
     owners = (part for part in module.modules() if isinstance(part, TABLES))
@@ -218,7 +217,7 @@ def undecayed(module: nn.Module) -> set[str]:
     return {name for name, parameter in module.named_parameters() if parameter.dim() < 2 or parameter in tables}
 
 
-def build_optimizers(model: ReplicatedModel, config: TrainingConfig) -> list[ScheduledOptimizer]:
+def build_optimizers(model: ReplicatedModel, config: TrainingConfig) -> list[DeviceOptimizer]:
     """Return the optimizers for all weights of a model.
 
     Raises:
@@ -226,17 +225,18 @@ def build_optimizers(model: ReplicatedModel, config: TrainingConfig) -> list[Sch
     """
     weights = model.weights
     device = next(iter(weights.values())).device
-    optimizers = []
+    optimizers: list[DeviceOptimizer] = []
     if config.optimizer == "muon":
-        pieces, rate = dict(matrices_of(model.origin)), torch.zeros((), device=device)
+        pieces = dict(matrices_of(model.origin))
         matrices = {name: weight for name, weight in weights.items() if weight in pieces}
         if not matrices:
             raise ConfigError("training.optimizer: muon is for the matrices of a Transformer's layers; take adamw")
         groups = [{"params": [weight], "pieces": pieces[weight]} for weight in matrices.values()]
-        muon = Muon(groups, lr=rate, weight_decay=config.weight_decay)
-        optimizers.append(ScheduledOptimizer(muon, rate, config.muon_learning_rate / config.learning_rate))
+        muon = Muon(groups, lr=torch.zeros((), device=device), weight_decay=config.weight_decay)
+        muon.scale = config.muon_learning_rate / config.learning_rate
+        optimizers.append(muon)
         weights = {name: weight for name, weight in weights.items() if name not in matrices}
-    no_decay, rate = undecayed(model.origin), torch.zeros((), device=device)
+    no_decay = undecayed(model.origin)
     groups = [
         {"params": [weights[name] for name in weights if name not in no_decay], "weight_decay": config.weight_decay},
         {"params": [weights[name] for name in weights if name in no_decay], "weight_decay": 0.0},
@@ -244,33 +244,33 @@ def build_optimizers(model: ReplicatedModel, config: TrainingConfig) -> list[Sch
     kind = FusedAdamW if not model.divided and all(map(over_tables, weights.values())) else MaskedAdamW
     adamw = kind(
         [group for group in groups if group["params"]],
-        lr=rate,
+        lr=torch.zeros((), device=device),
         betas=(config.betas[0], config.betas[1]),
         eps=config.epsilon,
         fused=True,
         capturable=device.type == "cuda",
     )
-    return [*optimizers, ScheduledOptimizer(adamw, rate)]
+    return [*optimizers, adamw]
 
 
-def state_of(optimizers: Sequence[ScheduledOptimizer], weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def state_of(optimizers: Sequence[DeviceOptimizer], weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the optimizers' tensors by the names of the weights they belong to: exp_avg/encoder.norm.weight."""
     return {
         f"{key}/{name}": value
-        for scheduled in optimizers
+        for optimizer in optimizers
         for name, weight in weights.items()
-        for key, value in scheduled.optimizer.state.get(weight, {}).items()
+        for key, value in optimizer.state.get(weight, {}).items()
     }
 
 
 def load_state(
-    optimizers: Sequence[ScheduledOptimizer], weights: Mapping[str, Tensor], tensors: Mapping[str, Tensor]
+    optimizers: Sequence[DeviceOptimizer], weights: Mapping[str, Tensor], tensors: Mapping[str, Tensor]
 ) -> None:
     """Load the state that `state_of` returned."""
-    for scheduled in optimizers:
-        scheduled.optimizer.state.clear()
-    owner: dict[Tensor, Optimizer] = {
-        weight: scheduled.optimizer for scheduled in optimizers for weight in scheduled.weights
+    for optimizer in optimizers:
+        optimizer.state.clear()
+    owner: dict[Tensor, DeviceOptimizer] = {
+        weight: optimizer for optimizer in optimizers for weight in optimizer.weights
     }
     for path, value in tensors.items():
         key, _, name = path.partition("/")
@@ -299,3 +299,75 @@ def schedule(config: TrainingConfig, total: int) -> Schedule:
         return peak * (final + (1 - final) * (1 + math.cos(math.pi * done)) / 2)
 
     return rate
+
+
+# ---- the update of the weights and of their average, without waiting for the device ----
+
+
+class Update:
+    """Scales, clips, optimizes and averages. A loss or gradient that is not finite changes nothing."""
+
+    def __init__(self, model: ReplicatedModel, config: TrainingConfig, total: int) -> None:
+        self.model, self.config = model, config
+        self.total_steps = total
+        self.schedule = schedule(config, total)
+        self.ema_weight = torch.zeros((), device=next(iter(model.weights.values())).device)
+        self.optimizers = build_optimizers(model, config)
+        self.ema = Ema(model.weights) if config.ema_decay else None
+
+    def prepare(self, step: int) -> None:
+        """Copy the values that depend on the step to the device."""
+        for optimizer in self.optimizers:
+            optimizer.set_learning_rate(self.schedule(step))
+        if self.ema is not None:
+            self.ema_weight.fill_(ema_weight(step, self.config.ema_decay))
+
+    @torch.no_grad()
+    def __call__(self, sums: Tensor) -> Tensor:
+        """Update the weights by their gradients. Return the values (total, plain, n, norm, finite) of the step."""
+        status = self.model.step_status(sums, self.config.max_grad_norm)
+        for optimizer in self.optimizers:
+            optimizer.update(status.skip, status.factor)
+        if self.ema is not None:
+            self.ema.update(self.ema_weight * (1 - status.skip))
+        self.model.refresh()
+        return status.values
+
+
+def ema_weight(step: int, decay: float) -> float:
+    """Return the share of the new weights in the average: large at first, so that the initial ones are forgotten."""
+    return 1.0 - min(decay, (1 + step) / (10 + step))
+
+
+class Ema:
+    """The exponential moving average of weights, by their names."""
+
+    def __init__(self, weights: Mapping[str, Tensor]) -> None:
+        self.means = {name: weight.detach().clone() for name, weight in weights.items()}
+        self._weights = list(weights.values())
+
+    @torch.no_grad()
+    def update(self, weight: Tensor) -> None:
+        """Move the average towards the weights by `weight`, a scalar on the device. 0 changes nothing."""
+        means = list(self.means.values())
+        changes = torch._foreach_sub(self._weights, means)
+        torch._foreach_mul_(changes, weight)
+        torch._foreach_add_(means, changes)
+
+
+def mean_of(snapshots: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """Return the mean of several sets of weights, summed in float64. Integers are taken from the last set.
+
+    Raises:
+        ValueError: if there are no sets.
+    """
+    if not snapshots:
+        raise ValueError("there are no weights to average")
+    mean = dict(snapshots[-1])
+    for name, value in mean.items():
+        if value.is_floating_point():
+            total = torch.zeros_like(value, dtype=torch.float64)
+            for snapshot in snapshots:
+                total += snapshot[name]
+            mean[name] = (total / len(snapshots)).to(value.dtype)
+    return mean

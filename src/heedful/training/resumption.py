@@ -17,10 +17,9 @@ from .checkpoint import Checkpoint, RunFolder
 from .config import TrainingConfig
 from .errors import ResumeError, ResumeWarning
 from .objective import Objective
-from .optimizers import load_state, state_of
+from .optimizers import Update, load_state, state_of
 from .parallel import ReplicatedModel, SingleProcess
 from .progress import Progress
-from .update import Update
 
 # A resumed run may change these settings: the weights do not depend on them.
 CHANGEABLE = ("log_every", "save_every", "max_minutes", "tensorboard", "engine", "parallel", "activation_checkpointing")

@@ -37,11 +37,11 @@ from .metrics import (
     Validation,
 )
 from .objective import Group, Objective, groups, unsharded
+from .optimizers import Update
 from .parallel import parallelize, world
 from .progress import Clock, Progress
 from .resumption import find_checkpoint, identity_of, pack, random_state_restored, unpack
 from .signals import Signals, exit_code
-from .update import Update
 
 MAX_PLACES = 40  # input lines that an error names
 PREFETCHED = 4  # updates whose batches are loaded in advance
