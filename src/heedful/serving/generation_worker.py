@@ -1,4 +1,4 @@
-"""The worker of models that generate text, with continuous batching: new texts join the running batch."""
+"""The worker of a model that generates text. New texts join the running batch (continuous batching)."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ CHARACTERS = 4  # of an average token
 
 
 class GenerationWorker(ModelWorker):
-    """Its threads step one generation engine. On a CPU there is one thread for each core."""
+    """The worker of a text generator: its threads step one engine. On a CPU there is one thread for each core."""
 
     def __init__(self, predictor: TextGenerator, settings: Settings) -> None:
         self._generator = predictor
@@ -110,7 +110,7 @@ class _Pending:
 
     def __init__(self, requests: Sequence[GenerationRequest]) -> None:
         self.future: Future[list[list[Hypothesis]]] = Future()
-        self.future.set_running_or_notify_cancel()  # to cancel it is to abort the requests
+        self.future.set_running_or_notify_cancel()  # from now on it cannot be cancelled; requests are aborted instead
         self._requests = requests
         self._hypotheses: dict[GenerationRequest, list[Hypothesis]] = {}
         self._lock = Lock()
