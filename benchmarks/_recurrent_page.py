@@ -73,7 +73,15 @@ def _reference_table(result: Result) -> str:
             f"{row['chain']:,}",
         ]
 
-    header = ["model", "ms", "kept MB", "bytes per token", "bytes per pair", "steps in a row", "operations in a row"]
+    header = [
+        "model",
+        "ms",
+        "kept MB",
+        "bytes per token",
+        "bytes per pair",
+        "sequential steps",
+        "sequential operations",
+    ]
     return table(header, [cells(row) for row in result["rows"] if row["length"] == REFERENCE])
 
 
@@ -89,15 +97,15 @@ def _crossing_table(result: Result) -> str:
         ("time", "milliseconds", FUSED, GRU),
         ("time", "milliseconds", LAYER, GRU),
         ("time", "milliseconds", FUSED, KEPT),
-        ("memory kept", "kept_bytes", FUSED, GRU),
-        ("memory kept", "kept_bytes", KEPT, GRU),
-        ("memory kept", "kept_bytes", ADDITIVE, KEPT),
+        ("memory", "kept_bytes", FUSED, GRU),
+        ("memory", "kept_bytes", KEPT, GRU),
+        ("memory", "kept_bytes", ADDITIVE, KEPT),
     ]
     rows = [
         [what, model, beside, _crossing_in_words(series(result, model, figure), series(result, beside, figure))]
         for what, figure, model, beside in asked
     ]
-    return table(["what", "of", "beside", "crossing"], rows, n_left=4)
+    return table(["figure", "model", "compared with", "crossing"], rows, n_left=4)
 
 
 def _crossing_in_words(ours: dict[int, float], theirs: dict[int, float]) -> str:
@@ -109,7 +117,7 @@ def _crossing_in_words(ours: dict[int, float], theirs: dict[int, float]) -> str:
         case [n]:
             return f"{short} up to about n = {n}, {long} beyond"
         case [first, *_, last]:
-            return f"{short} up to about n = {first}, now more, now less up to {last}, {long} beyond"
+            return f"{short} up to about n = {first}, varying up to {last}, {long} beyond"
     raise AssertionError
 
 
@@ -127,7 +135,7 @@ def _batch_table(result: Result) -> str:
     for batch in sorted({row["batch"] for row in result["batches"]}):
         gru, fused = per_sequence(GRU, batch), per_sequence(FUSED, batch)
         rows.append([str(batch), f"{gru:,.1f}", f"{fused:,.1f}", f"{gru / fused:.1f}"])
-    return table(["sequences at once", f"{GRU}, ms each", f"{FUSED}, ms each", "GRU : attention"], rows)
+    return table(["batch size", f"{GRU}, ms each", f"{FUSED}, ms each", "GRU : attention"], rows)
 
 
 def write_page(result: Result, docs: Path) -> None:
@@ -145,18 +153,18 @@ def page(result: Result, picture: Path) -> str:
     kept = {model: series(result, model, "kept_bytes")[REFERENCE] for model in LOOKS}
     return f"""# Recurrent versus attention
 
-A recurrent layer reads a sequence token by token: each step waits for the one before. Attention compares all pairs of
-tokens at once: more work on a long sequence, but no waiting. For n tokens of width d, one layer needs:
+A recurrent layer processes a sequence token by token: each step waits for the previous one. Attention compares all
+pairs of tokens at once: more work for a long sequence, but no waiting. For n tokens of width d, one layer needs:
 
-| layer | work | kept for the backward pass | steps in a row |
+| layer | work | kept for the backward pass | sequential steps |
 |---|---|---|---|
 | recurrent (GRU) | O(n·d²) | O(n·d) | O(n) |
 | recurrent decoder with additive attention | O(n·d² + n²·d) | O(n²·d): a vector for every pair of tokens | O(n) |
 | attention, weights kept | O(n·d² + n²·d) | O(n² + n·d) | O(1) |
 | attention, fused kernel | O(n·d² + n²·d) | O(n·d) | O(1) |
 
-Comparing the pairs is O(n²·d); the n·d² of attention is its four projections. Its memory is not O(n²·d): the weights
-are one number for each pair and head, and a fused kernel computes them again in the backward pass instead of keeping
+Comparing the pairs takes O(n²·d); attention's four projections take O(n·d²). The memory of attention is not O(n²·d):
+the weights are one number per pair and head, and a fused kernel recomputes them in the backward pass instead of keeping
 them.
 
 ## At n = {REFERENCE}, d = {d_model}
@@ -165,17 +173,17 @@ them.
 
 - The GRU takes {ms[GRU] / ms[FUSED]:.1f} times as long as self-attention with the fused kernel,
   and {ms[GRU] / ms[LAYER]:.1f} times as long as a whole encoder layer.
-- The GRU keeps {kept[GRU] / kept[FUSED]:.1f} times as much as self-attention with the fused kernel,
-  and {kept[GRU] / kept[KEPT]:.1f} times as much as self-attention that keeps its weights.
+- The GRU keeps {kept[GRU] / kept[FUSED]:.1f} times as much memory as self-attention with the fused kernel,
+  and {kept[GRU] / kept[KEPT]:.1f} times as much memory as self-attention that keeps its weights.
 - The recurrent encoder-decoder with additive attention, which reads n tokens and writes n,
-  keeps {kept[ADDITIVE] / kept[FUSED]:,.0f} times as much as self-attention with the fused kernel.
+  keeps {kept[ADDITIVE] / kept[FUSED]:,.0f} times as much memory as self-attention with the fused kernel.
 
-What the columns say:
+The columns:
 
-- *kept MB*: the distinct tensors that the backward pass holds on to, parameters aside (1 MB = 10⁶ bytes).
+- *kept MB*: the distinct tensors kept for the backward pass, without parameters (1 MB = 10⁶ bytes).
 - *bytes per token* and *per pair*: a and b of a·n + b·n², from the shortest and the longest sequence measured.
-- *steps in a row*, by definition: n for a recurrence (the encoder-decoder reads n, then writes n), 1 for attention.
-- *operations in a row*, counted: the longest chain of dependent operations in the recorded graph of the forward pass.
+- *sequential steps*, by definition: n for a recurrence (the encoder-decoder reads n, then writes n), 1 for attention.
+- *sequential operations*, counted: the longest chain of dependent operations in the recorded graph of the forward pass.
 
 ## As n grows
 
@@ -189,23 +197,23 @@ Megabytes kept for the backward pass:
 
 {shown["memory"]}
 
-A dash: the model would have kept too much memory, and was not grown further. Where the lines cross:
+A dash: the model would have needed too much memory, so it was not measured. Where the lines cross:
 
 {shown["crossings"]}
 
-## More sequences at once
+## Batches
 
-A GRU that reads one sequence multiplies matrices with vectors. A batch makes these products of matrices, which a
-processor does far better; attention has products of matrices already. At n = {REFERENCE}:
+A GRU that processes one sequence multiplies matrices by vectors. With a batch, it multiplies matrices by matrices,
+which is far more efficient; attention does that already for one sequence. At n = {REFERENCE}:
 
 {shown["batches"]}
 
 ## How it was measured
 
-On {machine_in_words(result["machine"])}: a GRU's steps are too small to share, and torch slows down when it tries,
+On {machine_in_words(result["machine"])}: a GRU's steps are too small to divide among threads,
 while attention would gain from every further core. d_model {d_model}, {result["n_heads"]} heads, float32, one sequence
-unless said otherwise, medians of {result["rounds"]} interleaved rounds. The GRU is `torch.nn.GRU`, one layer, one
-direction; all else is `heedful.core`. Text, tables and picture are made by `python benchmarks/recurrent.py --docs`.
+unless stated otherwise, medians of {result["rounds"]} interleaved rounds. The GRU is `torch.nn.GRU`, one layer, one
+direction; all else is `heedful.core`. `python benchmarks/recurrent.py --docs` writes this page and its picture.
 """
 
 

@@ -133,7 +133,7 @@ def test_shares_of_a_batch_have_one_shape_and_every_row_once(of: int) -> None:
             assert torch.equal(part.target_out[:n], whole.target_out[: len(whole.rows)][index::of])
             assert not part.source_mask[n:].any()
             assert not part.target_mask[n:].any()
-    with pytest.raises(ValueError, match="of 2 shards, one has a number from 0 to 1, not 2"):
+    with pytest.raises(ValueError, match="the index of one of 2 shards is from 0 to 1, not 2"):
         Shard(2, 2)
 
 

@@ -103,7 +103,7 @@ def tasks() -> dict[tuple[str, str], str]:
 
 
 def test_every_class_that_is_read_stands_beside_its_task() -> None:
-    assert "`ViTModel` and `DeiTModel` tell no classes apart" in IMPORTING
+    assert "`ViTModel` and `DeiTModel` have no classifier" in IMPORTING
     rows = table(IMPORTING, "| task | families | classes | `predict` |")
     stated = {
         (family, name, task.strip("`"))

@@ -58,7 +58,7 @@ def test_a_request_in_flight_is_answered_before_the_end(model: Path) -> None:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "mine: language-model\n"
-            listening = re.fullmatch(r"listening at http://127\.0\.0\.1:(\d+); .*\n", process.stdout.readline())
+            listening = re.fullmatch(r"listening on http://127\.0\.0\.1:(\d+); .*\n", process.stdout.readline())
             assert listening
             port = int(listening[1])
             assert ask(port, "/health") == (200, b'{"status":"ok"}')

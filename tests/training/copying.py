@@ -60,14 +60,14 @@ class Data:
     def steps_per_epoch(self, epoch: int) -> int:
         return self.n
 
-    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[Numbers]:
+    def epoch(self, epoch: int, start: int = 0, shard: Shard = WHOLE) -> Iterator[Numbers]:
         for index in range(start, self.n):
             generator = torch.Generator().manual_seed(1000 * epoch + index)
             source = torch.randint(3, V, (self.rows, T), generator=generator)
             lengths = torch.randint(3, T + 1, (self.rows,), generator=generator).tolist()
             first = (epoch * self.n + index) * self.rows
             rows = range(first, first + self.rows)
-            yield Numbers.of(share.rows(source), share.rows(lengths), share.rows(rows))
+            yield Numbers.of(shard.rows(source), shard.rows(lengths), shard.rows(rows))
 
 
 class Copying:

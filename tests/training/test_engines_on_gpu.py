@@ -27,8 +27,8 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a C
 class TwoShapes(Data):
     """Every other batch has one row more."""
 
-    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[Numbers]:
-        for index, batch in enumerate(super().epoch(epoch, start, share), start):
+    def epoch(self, epoch: int, start: int = 0, shard: Shard = WHOLE) -> Iterator[Numbers]:
+        for index, batch in enumerate(super().epoch(epoch, start, shard), start):
             keep = slice(None) if index % 2 else slice(0, -1)
             assert batch.lengths is not None
             yield Numbers.of(batch.source[keep], batch.lengths[keep], batch.rows[keep])
@@ -87,9 +87,9 @@ def test_an_engine_learns_what_the_eager_one_does(tmp_path: Path, engine: str, n
 class Same(Data):
     """One batch again and again."""
 
-    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[Numbers]:
+    def epoch(self, epoch: int, start: int = 0, shard: Shard = WHOLE) -> Iterator[Numbers]:
         for _ in range(start, self.n):
-            yield next(super().epoch(0, 0, share))
+            yield next(super().epoch(0, 0, shard))
 
 
 @pytest.mark.parametrize("precision", ["float32", "bf16", "bf16-weights"])
@@ -156,8 +156,8 @@ class Held(Data):
         super().__init__(6)
         self.all = torch.cat([batch.source for batch in super().epoch(0)]).cuda()
 
-    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[Numbers]:
-        for index, batch in enumerate(super().epoch(0, start, share), start):
+    def epoch(self, epoch: int, start: int = 0, shard: Shard = WHOLE) -> Iterator[Numbers]:
+        for index, batch in enumerate(super().epoch(0, start, shard), start):
             source = self.all[self.rows * index : self.rows * (index + 1)]
             yield Numbers(source, batch.real.cuda(), batch.lengths, batch.rows)
 

@@ -56,7 +56,7 @@ class OneBatch(Data):
     def steps_per_epoch(self, epoch: int) -> int:
         return 1
 
-    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[Numbers]:
+    def epoch(self, epoch: int, start: int = 0, shard: Shard = WHOLE) -> Iterator[Numbers]:
         parts = list(super().epoch(epoch))
         lengths = tuple(length for part in parts for length in part.lengths or ())
         rows = tuple(row for part in parts for row in part.rows)
@@ -294,7 +294,7 @@ def test_data_without_batches_is_refused(tmp_path: Path) -> None:
 
 def test_data_that_ends_early_is_refused(tmp_path: Path) -> None:
     class Short(Data):
-        def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[Numbers]:
+        def epoch(self, epoch: int, start: int = 0, shard: Shard = WHOLE) -> Iterator[Numbers]:
             yield from list(super().epoch(epoch, start))[:2]
 
     with pytest.raises(DataError, match="fewer batches than steps_per_epoch"):

@@ -57,7 +57,7 @@ def demo(
             watch=watch,
         )
     show_scores(
-        "Unseen sentences (exact: one of the accepted translations; look-up: a baseline of filled templates)",
+        "Unseen sentences (exact: equals an accepted translation; look-up: a baseline that fills templates)",
         {part.title: _scores(part) for part in result.sets},
     )
     say("Exact translations on all sets but T5, by construction:")
@@ -92,5 +92,5 @@ def _show_attention(result: DemoResult, sample: ScoredSample) -> None:
     console.print(attention_text(weights, attention.target, attention.source, width=console.width, title=title))
     say(
         f"Alignment error rate of this head: {result.alignment.error_rate:.1f} %; "
-        f"of a diagonal: {result.alignment.diagonal:.1f} %"
+        f"of the diagonal: {result.alignment.diagonal:.1f} %"
     )

@@ -21,10 +21,10 @@ def evaluate(
     data: Annotated[
         list[str], option("Test data, in any format that heedful train reads. Repeatable.", metavar="FILE")
     ],
-    columns: Annotated[str | None, option(f"{COLUMNS} As for heedful train.")] = None,
+    columns: Annotated[str | None, option(f"{COLUMNS} The same as for heedful train.")] = None,
     alignments: Annotated[
         Path | None,
-        option("For translation: reference word alignments, one line for each pair: 0-0 1-2 2?1 (? for possible)."),
+        option("For translation: reference word alignments, one line per pair, such as 0-0 1-2 2?1 (? for possible)."),
     ] = None,
     samples: Annotated[int, option("For translation: the number of best and worst samples to show.", min=0)] = 5,
     out: Annotated[
@@ -36,7 +36,7 @@ def evaluate(
 ) -> None:
     """Score a model on test data with the metrics of its task.
 
-    For translation these are BLEU and chrF with signatures and 95 % intervals, also by length, and samples.
+    For translation: BLEU and chrF with signatures and 95 % intervals, scores by source length, and samples.
     """
     from ..tasks import load
     from ..tasks.run import Files

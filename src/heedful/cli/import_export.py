@@ -28,18 +28,18 @@ def import_(
             help="A model in Hugging Face's format (config.json, safetensors, tokenizer.json) or CTranslate2's.",
         ),
     ],
-    out: Annotated[Path, option("The new folder for the converted model.")],
+    out: Annotated[Path, option("The folder to create for the converted model.")],
     task: Annotated[
         ImportTask | None, option("The task of an encoder such as BERT; the default is what it was published for.")
     ] = None,
     unit: Annotated[
         Literal["words", "characters"] | None,
-        option("What the tokens of a CTranslate2 model without tokenizer.json are."),
+        option("For a CTranslate2 model without tokenizer.json: what one token is."),
     ] = None,
 ) -> None:
-    """Convert a published model to Heedful's format with exactly its weights.
+    """Convert a published model to Heedful's format, without changing its weights.
 
-    A model with a tensor that would not be used is refused.
+    The model is refused if it has a tensor that Heedful would not use.
     """
     from ..tasks.model_import import import_model
 
@@ -54,12 +54,12 @@ def import_(
 def export(
     model: Model,
     to: Annotated[Literal["hf", "ctranslate2"], option("The format: hf (Hugging Face transformers) or ctranslate2.")],
-    out: Annotated[Path, option("The new folder for the converted model.")],
+    out: Annotated[Path, option("The folder to create for the converted model.")],
     quantization: Annotated[
-        Quantization | None, option("For ctranslate2: quantize the weights, which makes them smaller and less exact.")
+        Quantization | None, option("For ctranslate2: quantize the weights, which makes them smaller and less precise.")
     ] = None,
 ) -> None:
-    """Convert a trained model to the format of another program, and verify the result."""
+    """Convert a trained model to another program's format and verify the result."""
     from ..tasks.ctranslate2_export import export_ctranslate2
     from ..tasks.hf_export import export_huggingface
 

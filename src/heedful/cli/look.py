@@ -1,4 +1,4 @@
-"""`heedful look`: writes a page that shows the inside of a model while it answers."""
+"""`heedful look`: writes a page that shows what a model computes while it answers."""
 
 import json
 import re
@@ -30,7 +30,7 @@ def look(
     ] = None,
     image: Annotated[Path | None, option("For image classification: the image file.")] = None,
     series: Annotated[
-        Path | None, option("For forecasting: a table of series, of which the latest time steps are used.")
+        Path | None, option("For forecasting: a table of series; the model reads its latest time steps.")
     ] = None,
     series_name: Annotated[str | None, option("The series of the table to show; the default is the first.")] = None,
     column: Annotated[str | None, option("The column of the table to show; the default is the first.")] = None,
@@ -60,7 +60,7 @@ def look(
     from ..tasks.inspection import draw, inspect
 
     if png is None and (layer is not None or head is not None):
-        raise ConfigError("--layer and --head are for --png; the page shows all layers and heads")
+        raise ConfigError("--layer and --head select what --png draws; the page shows all layers and heads")
     page = out or (PAGE if open_page or (json_file is None and png is None) else None)
     for path in (page, json_file, png):
         if path is not None and path.is_dir():

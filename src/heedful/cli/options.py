@@ -15,11 +15,11 @@ def panel(name: str | None) -> Callable[..., Any]:
 
 
 option = panel(None)
-search, sampling, constraints = panel("Search"), panel("Sampling"), panel("Constraints")
+search, sampling, constraints = panel("Beam search"), panel("Sampling"), panel("Constraints")
 
 # One spelling and one text each, wherever a command has the option.
 SEED = "The random seed; the same seed gives the same result."
-PRECISION = "The number format. bf16 is faster on GPUs and int8 on CPUs; both are less exact than float32."
+PRECISION = "The number format. Formats other than float32 are faster (bf16 on GPUs, int8 on CPUs) and less precise."
 DEVICE = "The device to compute on: auto, cpu, cuda, cuda:1, …"
 COLUMNS = "The columns of the data files, separated by commas."
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")]
@@ -36,7 +36,7 @@ Overwrite = Annotated[bool, option("Replace the run in --out.", "--overwrite")]
 class GenerationFlags:
     """The options of generation, named after the fields of GenerationConfig; None or False is the model's default."""
 
-    beam: Annotated[int | None, search("The number of beams; 1 is greedy search.", min=1)] = None
+    beam: Annotated[int | None, search("The beam size; 1 is greedy search.", min=1)] = None
     n_best: Annotated[int | None, search("The number of answers for each text.", min=1)] = None
     length_penalty: Annotated[float | None, search("Values above 0 favor longer answers.")] = None
     length_penalty_kind: Annotated[
@@ -56,10 +56,12 @@ class GenerationFlags:
         float | None, sampling("Sample from tokens with at least this fraction of the best one's probability.")
     ] = None
     seed: Annotated[int | None, sampling(SEED)] = None
-    min_new_tokens: Annotated[int | None, constraints("The fewest tokens, without the end token.", min=0)] = None
-    max_new_tokens: Annotated[int | None, constraints("The most tokens, including the end token.", min=1)] = None
+    min_new_tokens: Annotated[int | None, constraints("The minimum length, without the end token.", min=0)] = None
+    max_new_tokens: Annotated[int | None, constraints("The maximum length in tokens, with the end token.", min=1)] = (
+        None
+    )
     repetition_penalty: Annotated[
-        float | None, constraints("Values above 1 make tokens less likely that are in the answer already.")
+        float | None, constraints("Values above 1 make tokens of the prompt and the answer less likely.")
     ] = None
     no_repeat_ngram_size: Annotated[int | None, constraints("Forbid repeating any n-gram of this size.", min=1)] = None
 

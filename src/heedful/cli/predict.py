@@ -17,8 +17,7 @@ import typer
 from ..errors import ConfigError, DataError
 from ..files import replacing
 from .console import complain, warn
-from .options import Device, Model, option, with_generation
-from .options import search as search_options
+from .options import Device, Model, option, panel, with_generation
 
 if TYPE_CHECKING:
     from ..data.readers.files import Line
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
 CHUNK = 1024  # lines that are processed together; the output is written chunk by chunk
 MAX_LINES_NAMED = 5  # in a warning
+embedding_search = panel("Embedding search")
 
 # A word that ends like a file name or contains folders: more likely a mistyped file name than a text.
 _FILE_NAME = re.compile(r"\S*\.[A-Za-z]\w{0,4}|\.{0,2}/\S+|\S+/\S+/\S+")
@@ -39,15 +39,15 @@ def predict(
         str,
         typer.Argument(
             metavar="FILE|-|TEXT",
-            help="A file with one text a line, - for standard input, or a text. For other tasks: an image, a folder "
+            help="A file with one text per line, - for standard input, or a text. For other tasks: an image, a folder "
             "of images, or a table of series.",
         ),
     ] = "-",
     query: Annotated[
-        list[str] | None, search_options("For an embedding model: a text to search for in --index. Repeatable.")
+        list[str] | None, embedding_search("For an embedding model: a text to search for in --index. Repeatable.")
     ] = None,
-    index: Annotated[Path | None, search_options("The file to search, with one text a line.")] = None,
-    nearest: Annotated[int, search_options("The number of results for each query.", min=1)] = 10,
+    index: Annotated[Path | None, embedding_search("The file to search, with one text per line.")] = None,
+    nearest: Annotated[int, embedding_search("The number of results for each query.", min=1)] = 10,
     out: Annotated[Path | None, option("Write to this file instead of standard output.")] = None,
     scores: Annotated[
         bool, option("Write confidence and log-probability after each answer, separated by tabs.", "--scores")
@@ -73,7 +73,7 @@ def predict(
     with joined_processes() as group:
         form: Form = "json" if as_json else "scores" if scores else "plain"
         if (query is None) != (index is None):
-            raise ConfigError("--query and --index need each other: the text to search for, and the file to search")
+            raise ConfigError("--query (the text to search for) needs --index (the file to search), and vice versa")
         if scores and as_json:
             raise ConfigError("--scores and --json are two formats of the same output; give one of them")
         if as_stream:
@@ -88,14 +88,14 @@ def predict(
         share_work(predictor, group)
         if query is not None and index is not None:
             if overrides or as_stream or scores or text != "-":
-                raise ConfigError("a search takes no text and no options for answers; leave them out")
+                raise ConfigError("--query takes no TEXT, --scores, --stream or generation options; leave them out")
             with _output(out, group) as stream:
                 search(predictor, query, index, stream, count=nearest, as_json=as_json)
             return
         if predictor.input_kind in PREDICTORS:
             if overrides or as_stream:
                 raise ConfigError(
-                    f"this model, for {predictor.task}, does not generate text; leave out options of generation"
+                    f"this model is for {predictor.task} and does not generate text; leave out the generation options"
                 )
             with _output(out, group) as stream:
                 error = PREDICTORS[predictor.input_kind](predictor, text, form, stream)
@@ -106,9 +106,9 @@ def predict(
         interactive = group.broadcast_object(text == "-" and sys.stdin.isatty())
         output = output_format(predictor, form, overrides)
         if form != "plain" and predictor.output_kind == "translation" and predictor.settings.confidence is None:
-            warn("warning: this model gives no confidence; a large validation set is needed in training")
+            warn("warning: this model gives no confidence; training needs a larger validation set for that")
         if interactive:
-            warn("Type a text and press Enter; Ctrl-D ends.")
+            warn("Type a text and press Enter; press Ctrl-D to quit.")
         with _output(out, group) as stream:
             chunks = _chunks(lines, 1 if interactive else CHUNK * group.size, group)
             n_lines, n_refused = _run(chunks, name, stream, output, as_stream=as_stream)

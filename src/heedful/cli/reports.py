@@ -17,7 +17,7 @@ def report(
     out: Annotated[Path | None, option("The file to write; the default is report.html in the first folder.")] = None,
     language: Language = "en",
 ) -> None:
-    """Write the report of a training run again, or compare several runs on one page."""
+    """Rewrite the report of a training run, or compare several runs on one page."""
     from ..tasks.registry import task_of
     from ..tasks.run import write_report
 
@@ -32,7 +32,7 @@ def doctor(
 ) -> None:
     """Show what this machine has and what Heedful would use, and train a tiny model as a test.
 
-    With MODEL, show for each backend whether it can run that model on this machine, or why not.
+    With MODEL, show which backends can run that model on this machine, and why the others cannot.
     """
     from ..tasks.doctor import examine, examine_model
 
@@ -70,7 +70,7 @@ def tour(
     table.add_row("", "total", f"{sum(count.parameters for count in result.counts):,}")
     console.print(table)
     shares = ", ".join(f"{share:.0%} of {ARTICLES.get(name, name)}" for name, share in result.shares.items())
-    say(f"The feed-forward network has {shares}.")
+    say(f"The feed-forward network's share of the parameters: {shares}.")
     for name, shape in result.shapes.items():
         say(f"  {name}: {' × '.join(map(str, shape))}")
     for path in result.pictures:

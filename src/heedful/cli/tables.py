@@ -124,8 +124,8 @@ def show_evaluation(result: Evaluation, n_samples: int, language: str) -> None:
     errors = result.calibration
     confidence = f"{errors['confidence']:.1f} %" if "confidence" in errors else "none (the model is not calibrated)"
     say(
-        f"Calibration error against exact match, ten bins: of the confidence {confidence}, "
-        f"of the model's probability {errors['probability']:.1f} %"
+        f"Calibration error against exact match (ten bins): confidence {confidence}, "
+        f"raw probability {errors['probability']:.1f} %"
     )
     if result.unfinished:
         warn(f"warning: {result.unfinished:,} outputs reached their length limit")
@@ -140,6 +140,6 @@ def show_evaluation(result: Evaluation, n_samples: int, language: str) -> None:
 def show_alignment(score: AlignmentScore, half: int) -> None:
     """Print how well a head's attention agrees with the reference alignments."""
     say(
-        f"Alignment error rate: {score.error_rate:.1f} % by {score.head}, chosen on the first {half:,} pairs; "
-        f"by a diagonal: {score.diagonal:.1f} %"
+        f"Alignment error rate: {score.error_rate:.1f} % ({score.head}, chosen on the first {half:,} pairs); "
+        f"of the diagonal: {score.diagonal:.1f} %"
     )

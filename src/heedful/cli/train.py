@@ -57,10 +57,10 @@ class CommonOptions:
     seed: Annotated[int | None, option(SEED, min=0)] = None
     engine: Annotated[
         Literal["auto", "eager", "graph", "compile"] | None,
-        option("How to run steps: eager, graph (CUDA graphs), compile, or auto to measure and choose."),
+        option("How training steps run: eager, graph (CUDA graphs), compile, or auto to measure and choose."),
     ] = None
     processes: Annotated[
-        int | None, option("The number of processes to train with on this machine, one for each GPU.", min=1)
+        int | None, option("The number of training processes on this machine: one for each GPU.", min=1)
     ] = None
     resume: Annotated[bool, option("Resume the run in --out from its last checkpoint.", "--resume")] = False
     allow_changes: Annotated[bool, option("Resume even if data or settings have changed.", "--allow-changes")] = False
@@ -123,7 +123,7 @@ class TrainCommand:
             }
         }
         if self.init_from:
-            text = "Start from this model: a folder of Heedful's, or a published model's in Hugging Face's format."
+            text = "Start from this model: a Heedful folder, or a published model in Hugging Face's format."
             shared["init_from"] = {"setting": "base", "help": text, "metavar": "MODEL"}
         if self.columns:
             shared["columns"] = {"setting": "files.columns", "help": f"{COLUMNS} {self.columns}"}

@@ -19,8 +19,8 @@ class MultiHeadAttention(nn.Module):
 
     With `n_kv_heads` below `n_heads`, several query heads share a key/value head. `query_norm` and `key_norm` receive
     the queries (B, H, Tq, K) and the keys (B, G, Tk, K) between projection and rotation and return the same shape:
-    `RMSNorm(d_head)` for both is the QK-norm of Qwen3. The four matrices start Xavier uniform, each on its own, and
-    the biases at zero.
+    `RMSNorm(d_head)` for both is the QK-norm of Qwen3. Each of the four matrices is initialized Xavier uniform, and the
+    biases are zero.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Batches of a few fixed shapes, in an order that (seed, epoch) alone decides; each process takes its shard of them.
+"""Batches of a few fixed shapes, in an order that depends only on (seed, epoch). Each process takes a shard of them.
 
 A batch's size is counted in padded tokens of its longer side: rows × max(S, T) ≤ batch_tokens, with one row at least.
 The shapes are chosen once, from the lengths, so that an epoch computes as little padding as it can.
@@ -38,9 +38,9 @@ R = TypeVar("R", bound=Sliceable)
 
 @dataclass(frozen=True)
 class Shard:
-    """The part of every batch that one process takes, where several train one model.
+    """The rows of every batch that one process takes: every `of`-th row, from row `index` on.
 
-    Process `index` of `of` takes every `of`-th row. Together they have every row once; all have the same batch shape.
+    All shards of a batch have one shape; together they hold every row once.
     """
 
     index: int = 0
@@ -48,7 +48,7 @@ class Shard:
 
     def __post_init__(self) -> None:
         if not 0 <= self.index < self.of:
-            raise ValueError(f"of {self.of} shards, one has a number from 0 to {self.of - 1}, not {self.index}")
+            raise ValueError(f"the index of one of {self.of} shards is from 0 to {self.of - 1}, not {self.index}")
 
     def rows(self, rows: R) -> R:
         part: R = rows[self.index :: self.of]
@@ -79,7 +79,7 @@ class LoaderConfig(Config):
 class Bucket:
     """Rows of similar length, which share a shape (B, S, T).
 
-    They are spread evenly: a batch lacks one row at most, and none is nearly empty.
+    They are spread evenly: the sizes of two batches differ by one row at most.
     """
 
     members: NDArray[np.intp]
@@ -125,8 +125,8 @@ class BucketedLoader(ABC, Generic[T]):
         """Return how many batches an epoch has; here the same for each."""
         return len(self._steps)
 
-    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[T]:
-        """Yield the batches of an epoch, or a shard of each, from step `start` on; earlier ones are not computed."""
+    def epoch(self, epoch: int, start: int = 0, shard: Shard = WHOLE) -> Iterator[T]:
+        """Yield the batches of an epoch, or a shard of each, from batch `start` on; earlier ones are not computed."""
         if not 0 <= start <= len(self._steps):
             raise DataError(
                 f"an epoch has {len(self._steps)} steps and cannot start at step {start}; "
@@ -135,19 +135,19 @@ class BucketedLoader(ABC, Generic[T]):
         random = np.random.default_rng([self.seed, epoch])
         orders = [random.permutation(len(bucket.members)) for bucket in self._buckets]
         steps = random.permutation(self._steps)
-        return map(self._batch, self._plans(orders, steps[start:], share))
+        return map(self._batch, self._plans(orders, steps[start:], shard))
 
     def in_order(self) -> Iterator[T]:
         """Yield every batch once, from the shortest rows to the longest: for validation."""
         orders = [np.arange(len(bucket.members)) for bucket in self._buckets]
         return map(self._batch, self._plans(orders, self._steps, WHOLE))
 
-    def _plans(self, orders: list[NDArray[np.intp]], steps: NDArray[Any], share: Shard) -> Iterator[BatchPlan]:
+    def _plans(self, orders: list[NDArray[np.intp]], steps: NDArray[Any], shard: Shard) -> Iterator[BatchPlan]:
         for owner, number in steps:
             bucket = self._buckets[owner]
             n_rows, n_source, n_target = bucket.shape
-            rows = share.rows(bucket.part(orders[owner], number))
-            yield BatchPlan(rows, (share.size(n_rows), n_source, n_target))
+            rows = shard.rows(bucket.part(orders[owner], number))
+            yield BatchPlan(rows, (shard.size(n_rows), n_source, n_target))
 
     @abstractmethod
     def _batch(self, part: BatchPlan) -> T:

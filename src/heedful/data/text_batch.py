@@ -133,13 +133,13 @@ class RandomWindows:
         """How many batches an epoch has; the same for each."""
         return max(1, len(self.row) // (self.batch * self.context))
 
-    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[TokenWindows]:
+    def epoch(self, epoch: int, start: int = 0, shard: Shard = WHOLE) -> Iterator[TokenWindows]:
         """The batches of an epoch, or a shard of each, from the one numbered `start`."""
-        size = share.size(self.batch)
-        even = size * share.of == self.batch
+        size = shard.size(self.batch)
+        even = size * shard.of == self.batch
         for step in range(start, self.steps_per_epoch(epoch)):
             random = np.random.default_rng([self.seed, epoch, step])
-            starts = share.rows(random.integers(len(self.row) - self.context, size=self.batch))
+            starts = shard.rows(random.integers(len(self.row) - self.context, size=self.batch))
             keep = None if even else (torch.arange(size) < len(starts))[:, None].repeat(1, self.context)
             ids = _taken(self.row, np.pad(starts, (0, size - len(starts))), self.context)
             yield TokenWindows(ids, keep, tuple(starts.tolist()))

@@ -24,7 +24,7 @@ MIN_SHARE = 4  # new sequences are prefilled at once when they are at least one 
 
 
 class DecodeRunner(Protocol):
-    """Rows that a model decodes: what a batch needs of it."""
+    """What a batch needs from a model that decodes its rows."""
 
     def step(self, tokens: Tensor) -> Tensor:
         """A new token for each row (R,) → logits (R, V) for the next one. The batch may overwrite the logits."""
@@ -40,7 +40,7 @@ class DecodeRunner(Protocol):
 
 
 class PrefillRunner(DecodeRunner, Protocol):
-    """A runner of inputs whose first tokens are not chosen yet."""
+    """A runner whose inputs have no first token yet."""
 
     def prefill(self) -> Tensor:
         """Return logits (B, V) for the first token of each answer."""
@@ -193,7 +193,7 @@ class _Rows:
         self._tokens = torch.cat([self._tokens, other._tokens])
 
     def allocate(self, capacity: int) -> None:
-        """Move the rows to where they stay, and where rows that come later are added."""
+        """Move the rows to the runner that decodes them from now on, and that later rows join."""
         self.runner = self._prefill_runner.allocate(self._totals.shape[1], capacity)
 
     def _choose(self, logits: Tensor) -> None:

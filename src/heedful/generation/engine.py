@@ -159,7 +159,7 @@ class GenerationEngine:
         return state.hypotheses[0]
 
     def _update(self, sequences: Iterable[SequenceState]) -> list[RequestState]:
-        """Pass the result of a step to its requests, and queue the searches that continue past their context."""
+        """Update the requests of these sequences, call their `on_token`, and queue searches past the context."""
         updated: dict[RequestState, None] = {}  # an ordered set
         for sequence in sequences:
             state = self._states.get(sequence.request)

@@ -1,4 +1,4 @@
-"""The worker of models that generate text, with continuous batching: new texts join the running batch."""
+"""The worker of a model that generates text. New texts join the running batch (continuous batching)."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ CHARACTERS = 4  # of an average token
 
 
 class GenerationWorker(ModelWorker):
-    """Its threads step one generation engine. On a CPU there is one thread for each core."""
+    """The worker of a text generator: its threads step one engine. On a CPU there is one thread for each core."""
 
     _predictor: TextGenerator
     _engine: GenerationEngine
@@ -89,7 +89,7 @@ class GenerationWorker(ModelWorker):
 def _hypotheses(request: GenerationRequest) -> Future[list[Hypothesis]]:
     """Return a future of a request's hypotheses, which the engine's threads set."""
     future: Future[list[Hypothesis]] = Future()
-    future.set_running_or_notify_cancel()  # to cancel it is to abort the request
+    future.set_running_or_notify_cancel()  # from now on it cannot be cancelled; the request is aborted instead
 
     def on_token(state: RequestState) -> None:
         if not state.finished:

@@ -24,7 +24,7 @@ OPTIONAL = {"matplotlib": "pictures as PNG and SVG", "tensorboard": "training cu
 MIN_FREE_BYTES = 2 * 1024**3
 BACKENDS = {
     "native": "generation on a CPU, in C",
-    "single_step": "generation, a token at a time",
+    "single_step": "generation, one token at a time",
     "cuda_graph": "generation on a GPU, in captured steps",
     "int8": "generation on a CPU in 8 bits, by torch",
     "cpu": "training on a CPU",
@@ -73,7 +73,7 @@ def examine_model(folder: Path) -> Iterator[Finding]:
     for backend, use in BACKENDS.items():
         reasons = supports(module, backend)
         more = f"; and {len(reasons) - MAX_REASONS} more" if len(reasons) > MAX_REASONS else ""
-        support = f"left to the core: {'; '.join(map(str, reasons[:MAX_REASONS]))}{more}" if reasons else "supported"
+        support = f"not supported: {'; '.join(map(str, reasons[:MAX_REASONS]))}{more}" if reasons else "supported"
         yield Finding(backend, f"{use}: {support}", "note" if reasons else "good")
 
 
@@ -120,5 +120,5 @@ def _smoke_test(device: torch.device) -> Finding:
         output = generate(module, source.tolist(), beam=2)[0][0].tokens
     name, model = "smoke test", f"a tiny model on {device.type}"
     if list(output) == target[0, 1:-1].tolist():
-        return Finding(name, f"{model} learned and wrote what it should")
+        return Finding(name, f"{model} learned a sentence and generated it")
     return Finding(name, f"{model} did not learn one sentence; torch does not work correctly here", "bad")

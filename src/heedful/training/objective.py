@@ -40,9 +40,9 @@ class Monitor:
 
 
 class Batches(Protocol[B_co]):
-    """The training data. The batches of an epoch depend on its number alone."""
+    """The training data. The batches of an epoch depend on its number alone, so that a run can resume in it."""
 
-    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[B_co]:
+    def epoch(self, epoch: int, start: int = 0, shard: Shard = WHOLE) -> Iterator[B_co]:
         """Iterate over the batches of an epoch from the one numbered `start`, each with the rows of one process."""
 
     def steps_per_epoch(self, epoch: int) -> int:
@@ -84,14 +84,14 @@ class Group:
     next_position: tuple[int, int]  # the epoch and the batch that come next
 
 
-def groups(batches: Batches[Any], epoch: int, start: int, size: int, share: Shard = WHOLE) -> Generator[Group]:
+def groups(batches: Batches[Any], epoch: int, start: int, size: int, shard: Shard = WHOLE) -> Generator[Group]:
     """Iterate over groups of `size` batches without end. The last of an epoch may be smaller: none spans two epochs."""
     while True:
         n = batches.steps_per_epoch(epoch)
         if n < 1:
             raise DataError(f"epoch {epoch} of the training data has no batch; is the data empty?")
         start = min(start, n)  # if the data has changed and is smaller now, this epoch is over
-        loaded = batches.epoch(epoch, start, share)
+        loaded = batches.epoch(epoch, start, shard)
         for first in range(start, n, size):
             end = min(first + size, n)
             group = list(islice(loaded, end - first))

@@ -20,7 +20,7 @@ class Progress:
 
     step: int = 0
     epoch: int = 0
-    batch: int = 0  # how many batches of the epoch were used
+    batch: int = 0  # the next batch of the epoch
     seconds: float = 0.0
     rows: int = 0
     saves: list[int] = field(default_factory=list)  # the last steps of this run that were saved

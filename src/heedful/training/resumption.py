@@ -21,7 +21,7 @@ from .optimizers import Update, load_state, state_of
 from .parallel import ReplicatedModel, SingleProcess
 from .progress import Progress
 
-# A resumed run may change these settings: the weights do not depend on them.
+# A resumed run may change these settings: they say how a step is computed, not what it computes.
 CHANGEABLE = ("log_every", "save_every", "max_minutes", "tensorboard", "engine", "parallel", "activation_checkpointing")
 
 

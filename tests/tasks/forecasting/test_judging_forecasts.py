@@ -170,7 +170,7 @@ def test_missing_baselines_have_a_reason(tmp_path: Path) -> None:
     scores = evaluate_windows(module, windows, 12, linear)
     assert (scores["why_not"], len(scores["verdict"]), scores["n"]) == ({}, 3, len(windows))
     assert scores["scores"]["mse of linear model"]["value"] == scores["scores"]["mse of tomorrow = today"]["value"]
-    assert "the dates tell no season" in evaluate_windows(module, windows, None, linear)["why_not"][SEASONAL]
+    assert "the dates do not determine a season" in evaluate_windows(module, windows, None, linear)["why_not"][SEASONAL]
     assert "longer than the context of 12" in evaluate_windows(module, windows, 24, None)["why_not"][SEASONAL]
 
 

@@ -149,8 +149,8 @@ def test_evaluate_measures_it_beside_the_raw_probability(run: Path, tmp_path: Pa
     actual = json.loads((tmp_path / "scores.json").read_text())
     calibration = actual["calibration"]
     assert calibration["confidence"] < 12 < calibration["probability"]
-    assert f"of the confidence {calibration['confidence']:.1f} %" in done.out
-    assert f"model's probability {calibration['probability']:.1f} %" in done.out
+    assert f"confidence {calibration['confidence']:.1f} %" in done.out
+    assert f"raw probability {calibration['probability']:.1f} %" in done.out
     answers = package.load(run, "translation").answers([sample["source"] for sample in actual["samples"]])
     right = [sample["exact"] for sample in actual["samples"]]
     assert calibration["confidence"] == pytest.approx(calibration_error([a.confidence or 0 for a in answers], right))

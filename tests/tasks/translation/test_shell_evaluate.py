@@ -79,7 +79,7 @@ def test_alignments_are_compared_where_there_is_attention(model: Path, no_attent
     words = ("--data", tmp_path / "pairs.tsv", "--alignments", tmp_path / "gold")
     done = heedful("evaluate", model, *words, "--out", tmp_path / "scores.json")
     assert done.code == 0, done.err
-    assert "by a diagonal: 100.0 %" in done.out  # it joins 0-0 and 1-1, and not one of the true links
+    assert "of the diagonal: 100.0 %" in done.out  # it joins 0-0 and 1-1, and not one of the true links
     alignment = json.loads((tmp_path / "scores.json").read_text())["alignment"]
     assert alignment["diagonal"] == 100.0
     assert 0 <= alignment["error_rate"] <= 100

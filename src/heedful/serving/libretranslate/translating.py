@@ -1,7 +1,7 @@
-"""Translates texts: detects their languages, splits them into segments and sends these to the models.
+"""Translates texts. `group_texts` detects languages and splits texts; `translate_group` sends the segments to a model.
 
-The tags of a sentence go around the words that were translated from those they were around. The model's attention
-tells which words these are.
+The model does not see tags. In the translation, a tag encloses the words that align, by the model's attention, with the
+words that it encloses in the source.
 """
 
 import re
@@ -91,7 +91,7 @@ def trim(text: str, span: Span, source: str) -> Span:
 
 
 AUTO = "auto"
-MAX_SEGMENTS = 128  # that one request sends to a worker at once, so that a long page leaves room for others
+MAX_SEGMENTS = 128  # sent to a worker at once, so that a long page does not keep other requests waiting
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class TextTranslation:
 
 @dataclass(frozen=True)
 class TextGroup:
-    """The texts of a request that one model translates, with their indices; without a model they stay as they are."""
+    """The texts of a request that one model translates, with their indices. Without a model they are not changed."""
 
     model: Served | None
     indices: list[int]
@@ -115,7 +115,7 @@ class TextGroup:
 def group_texts(request: TranslateRequest, translators: Translators) -> tuple[list[TextGroup], list[DetectedLanguage]]:
     """Split the texts into segments and group them by language, which is detected if the source is auto.
 
-    A text without letters, or one that was detected to be in the target language, stays as it is.
+    A text without letters, or one whose detected language is the target language, is not changed.
     """
     target = translators.code(request.target)
     documents = [html(text) if request.html else plain(text) for text in request.texts]
@@ -132,15 +132,15 @@ def group_texts(request: TranslateRequest, translators: Translators) -> tuple[li
         stays = not texts_of(document) or (request.source == AUTO and source == target)
         by_source.setdefault(None if stays else source, []).append(index)
     groups = []
-    for item, indices in by_source.items():
-        model = None if item is None else translators.between(item, target)
+    for code, indices in by_source.items():
+        model = None if code is None else translators.between(code, target)
         ready = [documents[index] if model is None else _for_model(documents[index], model) for index in indices]
         groups.append(TextGroup(model, indices, [request.texts[index] for index in indices], ready))
     return groups, detected
 
 
 def _for_model(document: Document, model: Served) -> Document:
-    """Replace sentences whose tags the model could not place by their pieces."""
+    """Split sentences at their tags where the model could not place these."""
     result: list[str | Segment] = []
     for part in document:
         if isinstance(part, Segment) and part.spans and not can_project(model.predictor, part.text):
@@ -191,7 +191,7 @@ class AnswerCache:
 async def _place_tags(
     document: Document, model: Served, answers: AnswerCache, projections: dict[tuple[str, tuple[Span, ...]], Any]
 ) -> Document:
-    """Replace sentences with tags by their translations, or by their pieces if the tags cannot be placed.
+    """Replace sentences with tags by their translations, or by their pieces between tags if these cannot be placed.
 
     `projections` holds the results, so that each sentence is inspected once.
     """
@@ -210,7 +210,7 @@ async def _place_tags(
 
 
 def _assemble(document: Document, answers: Sequence[Sequence[Answer]], alternatives: int) -> TextTranslation:
-    """Assemble the best translation and alternatives, each with one other segment, by loss of score."""
+    """Assemble the best translation and the alternatives, which differ in one segment; the best ones come first."""
     best = [candidates[0].text for candidates in answers]
     others = sorted(
         (candidates[0].score - other.score, index, other.text)

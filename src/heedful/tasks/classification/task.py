@@ -152,7 +152,7 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
         validation = class_scores(self.true.tolist(), probabilities, self.labels).to_dict()
         commonest = int(np.bincount(targets(self.data.train)[:, 0]).argmax())
         baseline = Score(
-            f"accuracy of always {self.labels[commonest]!r}", 100.0 * float((self.true == commonest).mean())
+            f"accuracy of always answering {self.labels[commonest]!r}", 100.0 * float((self.true == commonest).mean())
         )
         validation["scores"]["commonest"] = baseline.to_dict()
         return {"validation": validation, "samples": self._samples(probabilities)}

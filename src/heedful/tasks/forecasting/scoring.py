@@ -201,13 +201,13 @@ def rivals(
     forecasters: dict[str, Forecast] = {LAST: last_value(horizon)}
     missing: dict[str, str] = {}
     if season is None:
-        missing[SEASONAL] = "the dates tell no season; set one: --set data.season=7"
+        missing[SEASONAL] = "the dates do not determine a season; set one: --set data.season=7"
     elif season > context_length:
         missing[SEASONAL] = f"a season of {season} steps is longer than the context of {context_length}"
     else:
         forecasters[SEASONAL] = last_season(horizon, season)
     if linear is None:
-        missing[LINEAR] = "the bundle has none; training makes one"
+        missing[LINEAR] = "the bundle has none; training fits one"
     else:
         forecasters[LINEAR] = linear
     return forecasters, missing
@@ -216,7 +216,7 @@ def rivals(
 def evaluate_windows(
     module: nn.Module, windows: SeriesWindows, season: int | None, linear: Linear | None
 ) -> dict[str, Any]:
-    """Return what metrics.json has of one part."""
+    """Return what metrics.json holds for one part of the data."""
     forecasters, missing = rivals(windows, season, linear)
     errors = errors_of({MODEL: forecast_of(module, windows), **forecasters}, windows)
     model, size = errors[MODEL], windows.model
@@ -248,7 +248,7 @@ def compare(model: Errors, rival: Errors, name: str, horizon: int) -> str:
         return f"It did not beat {name}: {figures}."
     less = f"{100 * (1 - model.mse / rival.mse):.1f} % less"
     if not clearly_less(model, rival, horizon):
-        return f"It did not clearly beat {name}: {figures}, {less}, which chance alone may give."
+        return f"It did not clearly beat {name}: {figures}, {less}, which may be due to chance."
     return f"It beat {name}: {figures}, {less}."
 
 

@@ -159,7 +159,7 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         missing = [
             f"It was not compared with {SPOKEN.get(name, name)}: {why}." for name, why in test["why_not"].items()
         ]
-        return [f"On the test part, {test['n']:,} windows: {scores}.", *test["verdict"], *missing]
+        return [f"On the test data, {test['n']:,} windows: {scores}.", *test["verdict"], *missing]
 
     def report_sections(self, predictor: SeriesForecaster, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         """Return the sentences, and plots of some windows with their attention."""

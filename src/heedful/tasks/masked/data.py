@@ -162,10 +162,10 @@ def _rounded(n: float) -> int:
     return math.ceil(n / STEP) * STEP
 
 
-def _rows(array: NDArray[A], share: Shard) -> NDArray[A]:
+def _rows(array: NDArray[A], shard: Shard) -> NDArray[A]:
     """Return a process's rows, with a row of zeros if it has fewer than another process."""
-    part = share.rows(array)
-    rows = np.zeros((share.size(len(array)), *array.shape[1:]), array.dtype)
+    part = shard.rows(array)
+    rows = np.zeros((shard.size(len(array)), *array.shape[1:]), array.dtype)
     rows[: len(part)] = part
     return rows
 
@@ -177,11 +177,11 @@ class MaskedLoader(TextLoader):
         super().__init__(store, batch_tokens, seed)
         self.masking = masking
 
-    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[MaskedBatch]:
+    def epoch(self, epoch: int, start: int = 0, shard: Shard = WHOLE) -> Iterator[MaskedBatch]:
         """Yield the batches of an epoch, or a shard of each, from step `start` on."""
         for step, batch in enumerate(super().epoch(epoch, start), start):
             random = np.random.default_rng([self.seed, epoch, step])
-            yield self.masking.batch(batch, random.random((*batch.ids.shape, 3)), share)
+            yield self.masking.batch(batch, random.random((*batch.ids.shape, 3)), shard)
 
     def fixed(self) -> Iterator[MaskedBatch]:
         """Yield every text once, for validation, with masks that depend only on its row number."""

@@ -31,20 +31,20 @@ class EvenBatches(ABC, Generic[B]):
         """Return the number of batches of an epoch, the same for each."""
         return self.n_batches
 
-    def epoch(self, epoch: int, start: int = 0, share: Shard = WHOLE) -> Iterator[B]:
+    def epoch(self, epoch: int, start: int = 0, shard: Shard = WHOLE) -> Iterator[B]:
         """Yield the batches of an epoch from step `start` on, or a shard of each."""
         if not 0 <= start <= self.n_batches:
             raise DataError(
                 f"an epoch has {self.n_batches} steps and cannot start at step {start}; "
                 "have the data or batch_tokens changed since the run began?"
             )
-        return self._batches(np.random.default_rng([self.seed, epoch]).permutation(self.rows), start, share)
+        return self._batches(np.random.default_rng([self.seed, epoch]).permutation(self.rows), start, shard)
 
     def in_order(self) -> Iterator[B]:
         """Yield every row once, in the order of the store, for validation."""
         return self._batches(self.rows, 0, WHOLE)
 
-    def _batches(self, order: NDArray[Any], start: int, share: Shard) -> Iterator[B]:
+    def _batches(self, order: NDArray[Any], start: int, shard: Shard) -> Iterator[B]:
         for step in range(start, self.n_batches):
             first, last = (len(order) * edge // self.n_batches for edge in (step, step + 1))
-            yield self.batch(share.rows(order[first:last]), share.size(self.batch_size))
+            yield self.batch(shard.rows(order[first:last]), shard.size(self.batch_size))

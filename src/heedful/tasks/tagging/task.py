@@ -207,7 +207,7 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
             true.append([self.labels[tag - 1] for _, tag in pairs])
         scores, _ = tag_scores(predicted, true, self.labels)
         return Score(
-            f"{scores[self.monitor.name].metric} of each token's commonest tag", scores[self.monitor.name].value
+            f"{scores[self.monitor.name].metric} of each token's most frequent tag", scores[self.monitor.name].value
         )
 
 
