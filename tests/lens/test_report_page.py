@@ -20,6 +20,7 @@ from heedful.lens.page.rendering import HERE, LANGUAGES, catalog, modules, scrip
 from heedful.lens.report import AttentionMap, ReportData, render, write_report
 from heedful.tasks.forecasting.data import PARTS
 from heedful.tasks.forecasting.scoring import SPOKEN
+from heedful.tasks.question_answering.task import ANSWERABLE, UNANSWERABLE
 from heedful.training.metrics import Trained, row_of
 from tiny_report import full_report
 
@@ -149,7 +150,7 @@ def test_no_message_is_unused() -> None:
 
 PACKAGE = HERE.parents[1]
 # Their first argument is shown in a report.
-REPORTING = {"drop", "drop_kept", "skip", "note", "change", "Score", "Format"}
+REPORTING = {"drop", "drop_kept", "skip", "note", "change", "Score", "Format", "begin"}
 
 
 def reported_strings() -> Iterator[tuple[str, str]]:
@@ -178,7 +179,9 @@ def reported_strings() -> Iterator[tuple[str, str]]:
             returned = [inner.value for inner in ast.walk(node) if isinstance(inner, ast.Return) and inner.value]
             yield from (("trainer.py", text) for value in returned for text in literals(value))
     event = Trained(*[0.0] * len(fields(Trained)))  # type: ignore[arg-type]
-    yield from (("forecasting", text) for text in (*PARTS.values(), *SPOKEN, "MSE of 7", "MAE of 7"))
+    yield from (
+        ("tasks", text) for text in (*PARTS.values(), *SPOKEN, "MSE of 7", "MAE of 7", ANSWERABLE, UNANSWERABLE)
+    )
     yield from (("metrics.py", key) for key in row_of(event) or () if key not in ("kind", "epoch", "time"))
     for report in (PairReport(), TextReport(), CorpusReport(), ImageReport(), SeriesReport()):
         yield from (("report.py", key) for key in report.to_dict())

@@ -93,7 +93,7 @@ function sampleList({ groups, shown, total }, { t }) {
 
 function dataGroup(group, tools, isOwn) {
   const { t, width } = tools;
-  const nameOf = isOwn ? (name) => name : tools.nameOf;
+  const nameOf = isOwn ? (name) => (name.includes(" ") ? tools.sentence(name) : name) : tools.nameOf; // "with an answer" is ours
   if (!group.bars) return dataTable(group.table, tools, group.named);
   return [bars(group.bars.map(([name, share, text, places]) => ({
     name: nameOf(name), share, text, note: places && t("first_at", { places }),
