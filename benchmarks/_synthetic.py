@@ -57,11 +57,10 @@ def _command(generator: random.Random) -> Pair:
     return source, target
 
 
-SMALL = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
-).split()
-TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+TEENS = ("ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
+SMALL = DIGITS + TEENS
+TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 
 
 def spell(number: int) -> str:
@@ -135,9 +134,9 @@ def brackets(generator: random.Random) -> Pair:
 
 
 NAMES = (
-    "count total index max_size user_name is_open node_list offset buffer token next_row price_2 x y tmp result "
-    "file_path retry_limit left_child score"
-).split()
+    *("count", "total", "index", "max_size", "user_name", "is_open", "node_list", "offset", "buffer", "token"),
+    *("next_row", "price_2", "x", "y", "tmp", "result", "file_path", "retry_limit", "left_child", "score"),
+)
 
 
 def code(generator: random.Random) -> Pair:

@@ -129,6 +129,39 @@ def test_the_korean_page_has_no_english_labels(opens: Opens) -> None:
     assert [label for label in labels - data_labels if re.search(rf"\b{re.escape(label)}\b", text)] == []
 
 
+def test_sentences_of_the_data_are_translated_and_the_readers_own_words_are_not(opens: Opens) -> None:
+    data = ReportData(
+        title="day: close: 5 steps from 30",
+        language="ko",
+        scores=[ScoreRow("test", "MSE of tomorrow = today", 1.5, signature="context 64, stride 32")],
+        notes=["It beat tomorrow = today: MSE 1.5 against 3, 50.0 % less."],
+        reading={
+            "columns": ["text", "day"],
+            "notes": [
+                "day: the last 3 steps are beyond the split and not used",
+                "texts truncated at 8 tokens: 1 (a:1)",
+            ],
+            "files": [{"path": "text", "format": "table"}],
+            "labels": {"question": 3, "time": 1},
+            "skipped_files": {},
+        },
+    )
+    page = opens(data)
+    expect(page.locator("h1")).to_have_text("day: close, 30스텝을 읽고 5스텝 예측")
+    expect(page).to_have_title("day: close, 30스텝을 읽고 5스텝 예측 · Heedful")
+    expect(section(page, "scores")).to_contain_text("‘내일 = 오늘’ 예측의 MSE")
+    expect(section(page, "scores")).to_contain_text("컨텍스트 64, 간격 32")
+    expect(section(page, "notes")).to_contain_text("‘내일 = 오늘’ 예측보다 낫습니다. MSE 1.5 대 3, 50.0% 작습니다.")
+    reading = section(page, "reading")
+    assert texts(reading.locator("dd")) == [
+        "text, day",
+        "day: 마지막 3스텝은 분할에 들지 않아 쓰지 않습니다, 토큰 8개까지만 남긴 텍스트: 1 (a:1)",
+    ]
+    assert texts(reading.locator("tbody th, tbody td")) == ["text", "표"]
+    expect(reading.locator("svg").last).to_contain_text("question")
+    expect(reading.locator("svg").last).to_contain_text("time")
+
+
 def test_text_in_any_field_stays_text(opens: Opens) -> None:
     attack = "<img src=x onerror=window.broken=1>"
     page = opens(report(text=attack))
@@ -241,7 +274,7 @@ def test_data_report_groups_are_bars_or_tables(opens: Opens) -> None:
     assert [texts(row.locator("th, td")) for row in last.locator("tr").all()] == [
         ["", "평균", "최대"],
         ["원문", "21.30", "80"],
-        ["번역문", "30.00", "95"],
+        ["타깃", "30.00", "95"],
     ]
 
 

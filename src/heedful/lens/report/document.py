@@ -307,7 +307,8 @@ def _reading(data: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return single values first, then each group: counts by reason as bars, everything else as tables."""
     if not data:
         return None
-    facts = [[key, cell(value)] for key, value in data.items() if not _is_group(value)]
+    values = {key: value for key, value in data.items() if not _is_group(value) and value not in ([], ())}
+    facts = [[key, list(map(cell, value)) if isinstance(value, list) else cell(value)] for key, value in values.items()]
     groups = [[key, _group(value)] for key, value in data.items() if _is_group(value) and value]
     return {"facts": facts, "groups": groups}
 

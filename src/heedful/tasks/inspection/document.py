@@ -41,7 +41,7 @@ TITLES = {
         "head": "head {}",
         None: "mean of heads",
     },
-    "ko": {"cross": "교차 어텐션", "self": "셀프 어텐션", "layer": "{}층", "head": "헤드 {}", None: "헤드 평균"},
+    "ko": {"cross": "교차 어텐션", "self": "셀프 어텐션", "layer": "층 {}", "head": "헤드 {}", None: "헤드 평균"},
 }
 ABSENT = dict.fromkeys(("answer", "generation", "alignment", "classes", "image", "series"))
 

@@ -217,8 +217,9 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]
         }
 
     def title(self, predictor: QuestionAnswerer) -> str:
-        refuses = ", and says where there is none" if predictor.settings.can_refuse else ""
-        return f"answers to questions, found in a text{refuses}"
+        if predictor.settings.can_refuse:
+            return "answers to questions, found in a text, and says where there is none"
+        return "answers to questions, found in a text"
 
     def card_notes(self, predictor: QuestionAnswerer, metrics: Mapping[str, Any]) -> list[str]:
         """Explain how to ask, how long contexts are read, and what an empty answer means."""

@@ -25,9 +25,12 @@ export function translator(catalogs, state) {
   return t;
 }
 
+const OUR_NAMES = new Set(["metric", "rival", "reason", "what"]);
+
 // Translates sentences that come with the data. The English texts of the catalog are the patterns they are recognized by:
-// "all {n} steps are done" matches "all 1600 steps are done". Returns null for a sentence that no pattern matches.
-export function phraseTranslator(catalog, state) {
+// "all {n} steps are done" matches "all 1600 steps are done". Returns null for a sentence that no pattern matches. Of the
+// values in a sentence, those that are the program's own words are translated too, also as the labels of `labelOf`.
+export function phraseTranslator(catalog, state, labelOf = () => null) {
   const t = translator([catalog], state);
   const patterns = Object.entries(catalog.en).map(([key, text]) => {
     const escaped = text.replace(/[.*+?^$()|[\]\\]/g, "\\$&");
@@ -37,7 +40,8 @@ export function phraseTranslator(catalog, state) {
     for (const [key, pattern] of patterns) {
       const match = pattern.exec(sentence);
       if (!match) continue;
-      const values = Object.entries(match.groups ?? {}).map(([name, value]) => [name, translate(value) ?? value]);
+      const values = Object.entries(match.groups ?? {}).map(([name, value]) => [
+        name, OUR_NAMES.has(name) ? translate(value) ?? labelOf(value) ?? value : value]);
       return t(key, Object.fromEntries(values));
     }
     return null;

@@ -14,6 +14,7 @@ import { overlay, picture } from "./views/image.js";
 import * as positions from "./views/positions.js";
 
 const MOST_ACROSS = 5; // scores side by side; more stand one below the other
+const OWN = new Set(["labels", "classes", "columns", "name", "file", "path", "run"]); // hold the reader's own words
 const LONGEST_LOUD_WORD = 24; // letters; a hash or a path is set small
 
 // A section of the report as a view: `draw(content, tools)` gives its nodes, anew for another width, language or theme.
@@ -24,11 +25,11 @@ function section(name, draw) {
     mount(root, context) {
       const { doc, messages, state, t } = context;
       const names = translator([catalogOf(messages, "names")], state);
-      const phrase = phraseTranslator(catalogOf(messages, "phrases"), state);
       const labelOf = (key) => {
         const id = key.toLowerCase().replaceAll(" ", "_");
         return names.has(id) ? names(id) : null;
       };
+      const phrase = phraseTranslator(catalogOf(messages, "phrases"), state, labelOf);
       // "validation BLEU" is the name of a set and the name of a metric.
       const jointLabel = (key) => {
         const words = key.split(" ");
@@ -46,21 +47,23 @@ function section(name, draw) {
   };
 }
 
-// Names and values, side by side.
+// Names and values, side by side; a value may be a list.
 function factList(facts, { nameOf, cell }) {
   const isLong = (text) => text.split(/\s/).some((word) => word.length > LONGEST_LOUD_WORD);
-  return el("dl", { class: "report-facts" }, facts.map(([name, value]) => el("div", {},
-    el("dt", {}, nameOf(name)), el("dd", { dir: "auto", class: isLong(String(cell(value))) ? "mono" : null }, cell(value)))));
+  const texts = facts.map(([name, value]) => [name, [value].flat().map((each) => (OWN.has(name) ? each : cell(each))).join(", ")]);
+  return el("dl", { class: "report-facts" }, texts.map(([name, text]) => el("div", {},
+    el("dt", {}, nameOf(name)), el("dd", { dir: "auto", class: isLong(text) ? "mono" : null }, text))));
 }
 
 // A table of the document under the names of its keys; the rows' own names are translated where `named` says so.
 function dataTable({ keys, rows, total }, { t, nameOf, cell }, named = false) {
-  const body = rows.map((values) => values.map((value, n) => (named && n === 0 ? nameOf(value) : cell(value))));
+  const body = rows.map((values) => values.map((value, n) => (
+    named && n === 0 ? nameOf(value) : OWN.has(keys[n]) ? value : cell(value))));
   const note = total > rows.length && el("p", { class: "figure-note" }, t("out_of", { shown: rows.length, total }));
   return [table(keys.map(nameOf), body), note || ""];
 }
 
-function scoreTable(rows, { t, nameOf }) {
+function scoreTable(rows, { t, nameOf, sentence }) {
   const unique = (key) => [...new Set(rows.map((row) => row[key]))];
   const [sets, metrics] = [unique("set"), unique("metric")];
   const text = (set, metric) => rows.findLast((row) => row.set === set && row.metric === metric)?.text ?? "–";
@@ -70,7 +73,7 @@ function scoreTable(rows, { t, nameOf }) {
     : metrics.map((metric) => [nameOf(metric), ...sets.map((set) => text(set, metric))]);
   const signed = new Map(rows.filter((row) => row.signature).map((row) => [`${row.metric} ${row.signature}`, row]));
   const signatures = [...signed.values()].map((row) => el("div", {},
-    el("dt", {}, nameOf(row.metric)), el("dd", { class: "mono" }, row.signature)));
+    el("dt", {}, nameOf(row.metric)), el("dd", { class: "mono" }, sentence(row.signature))));
   return [table(heads, body), ...(signatures.length ? [el("h3", {}, t("signature")), el("dl", { class: "signatures" }, signatures)] : [])];
 }
 
@@ -97,8 +100,9 @@ function sampleList({ groups, shown, total }, { t }) {
   ];
 }
 
-function dataGroup(group, tools) {
-  const { t, nameOf, width } = tools;
+function dataGroup(group, tools, isOwn) {
+  const { t, width } = tools;
+  const nameOf = isOwn ? (name) => (name.includes(" ") ? tools.sentence(name) : name) : tools.nameOf; // "with an answer" is ours
   if (!group.bars) return dataTable(group.table, tools, group.named);
   return [bars(group.bars.map(([name, share, text, places]) => ({
     name: nameOf(name), share, text, note: places && t("first_at", { places }),
@@ -272,16 +276,23 @@ const views = [
   section("training", trainingCharts),
   section("reading", (content, tools) => [
     content.facts.length ? factList(content.facts, tools) : "",
-    ...content.groups.flatMap(([name, group]) => [el("h3", {}, tools.nameOf(name)), ...dataGroup(group, tools)]),
+    ...content.groups.flatMap(([name, group]) => [el("h3", {}, tools.nameOf(name)), ...dataGroup(group, tools, OWN.has(name))]),
   ]),
   positions,
 ];
 const KEYS = [[["k"], "keyLanguage"], [["d"], "keyTheme"], [["?"], "keyHelp"], [["Tab", "Enter"], "keyTab"]];
 
 function header({ doc, state, t }) {
-  const eyebrow = el("p", { class: "eyebrow" }, t("report"));
-  state.on("language", () => (eyebrow.textContent = t("report")));
-  return el("header", { class: "opening" }, eyebrow, el("h1", { class: "question alone medium", dir: "auto" }, doc.title));
+  const eyebrow = el("p", { class: "eyebrow" }), title = el("h1", { class: "question alone medium", dir: "auto" });
+  const phrase = phraseTranslator(catalogOf(messages, "phrases"), state);
+  function draw() {
+    eyebrow.textContent = t("report");
+    title.textContent = phrase(doc.title) ?? doc.title;
+    document.title = `${title.textContent} · Heedful`;
+  }
+  draw();
+  state.on("language", draw);
+  return el("header", { class: "opening" }, eyebrow, title);
 }
 
 openPage({ messages, views, header, keys: KEYS, levels: ["simple"], choice: () => ({ head: 0 }), reconcile: () => () => ({}) });
