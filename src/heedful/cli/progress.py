@@ -10,7 +10,7 @@ from rich.table import Column, Table
 
 from ..lens.terminal import sparkline
 from ..tasks.run import AnyTask
-from ..training.metrics import Event, Finished, Observer, Trained, Validated
+from ..training.metrics import Event, Finished, Observer, Planned, Trained, Validated
 from .console import console, plain, say, seconds
 
 
@@ -41,7 +41,9 @@ class LineView:
         self.task = task
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, Trained):
+        if isinstance(event, Planned):
+            say(_plan(event))
+        elif isinstance(event, Trained):
             say(
                 f"step {event.step:,}/{event.total_steps:,}  loss {event.loss:.3f}  "
                 f"{event.tokens_per_second:,.0f} tokens/s  {seconds(event.seconds_left)} left"
@@ -67,6 +69,7 @@ class LiveView(LineView):
     def __call__(self, event: Event) -> None:
         if isinstance(event, Finished):
             self.live.stop()
+        if isinstance(event, Finished | Planned):
             super().__call__(event)
             return
         if isinstance(event, Trained):
@@ -91,6 +94,13 @@ class LiveView(LineView):
                 rows.add_row("", plain(source, "dim"))
                 rows.add_row("", plain(output, "green" if output == reference else "yellow"))
         return Group(rows)
+
+
+def _plan(event: Planned) -> str:
+    pace = f"{event.steps:,} steps ({event.epochs:.1f} epochs) at {event.steps_per_second:.3g} steps/s"
+    if event.limited:
+        return f"The time allows about {pace}; the learning rate falls until then (training.max_minutes)"
+    return f"This takes about {seconds(event.seconds)}: {pace}"
 
 
 def _scores(event: Validated) -> str:

@@ -95,9 +95,6 @@ def _run(task: AnyTask, settings: Any, files: Files, out: Path, common: CommonOp
     resume = shlex.join(["heedful", "train", task.name, "--out", str(out), "--resume", *processes])
     world.advice = f"; the run can be resumed from its last checkpoint: {resume}"
     say("Resuming the run …" if common.resume else "Reading the data …")
-    steps, warmup = settings.training.steps, settings.training.warmup_steps
-    if steps is not None and warmup >= steps > 1:
-        say(f"The run of {steps:,} steps ends during the warm-up of {warmup:,} steps (training.warmup_steps)")
     if settings.training.precision != "float32" and not computes_in_bf16(world.device(settings.training.device)):
         say("This CPU has no bf16 instructions; it computes in float32 (training.precision)")
     try:
@@ -134,7 +131,7 @@ def _stored_settings(task: AnyTask, out: Path, common: CommonOptions) -> tuple[d
     files = Files(())
     if common.resume:
         config, files = read_run(task, out)
-        values = config.to_dict()
+        values = dict(config.explicit or {})
     changes = {} if common.config is None else read_mapping(common.config)
     if (name := changes.pop("task", task.name)) != task.name:
         renamed = f": {unknown('task', name, [task.name])}" if name in RENAMED_TASKS else ""

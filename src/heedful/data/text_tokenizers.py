@@ -47,7 +47,7 @@ def of_pieces(texts: Iterable[str], *, vocab_size: int, min_frequency: int) -> P
 
 def learn_tokenizer(texts: Iterable[str], config: PiecesConfig) -> PublishedTokenizer:
     """Learn a tokenizer for encoders in one pass over the texts; the mask token comes after all pieces."""
-    learned = Tokenizer.train(texts, vocab_size=config.vocab_size, min_frequency=config.min_frequency)
+    learned = Tokenizer.of(texts, config)
     fast = FastTokenizer.from_str(learned.to_json())
     fast.normalizer = normalizers.NFC()
     before = pre_tokenizers.Metaspace(" ", "first", split=False)  # the space before a text's first word

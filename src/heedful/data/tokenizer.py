@@ -1,20 +1,20 @@
-"""Text to ids and back: byte-pair encoding over the `tokenizers` library, losing nothing.
+"""Text to ids and back: byte-pair encoding, words, characters or bytes over the `tokenizers` library, losing nothing.
 
 A piece is real text, its leading space included, so that joining pieces is decoding. Every text gets one leading
 space on the way in and loses it on the way out: a word is the same piece at the start of a sentence as inside it.
 A character too rare to have a piece is spelled in UTF-8 bytes. The ids: pad, start, end, the 256 bytes, the alphabet,
-the merges. None of them can be written in a text: "<s>" typed by a person is three ordinary characters.
+the merges or words. None of them can be written in a text: "<s>" typed by a person is three ordinary characters.
 """
 
 import hashlib
 import json
 import unicodedata
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Literal, NamedTuple, Self
 
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 from tokenizers import Tokenizer as FastTokenizer
@@ -28,9 +28,19 @@ BYTE = 3  # the id of the byte 0; the other 255 follow
 FIRST_PIECE = BYTE + 256
 _FIXED = ["<pad>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
 
-# A word with the space before it; or any other visible character, likewise; or one white space.
-# A word is cut after 64 letters: text without spaces stays cheap, and no piece grows beyond reading.
-_PATTERN = r" ?(?:[\p{L}\p{M}]{1,64}|[^\s\p{L}\p{M}])|\s"
+Kind = Literal["bpe", "words", "characters", "bytes"]
+
+# A run of letters and "_" with the space before it; or any other visible character, likewise; or one white space.
+# It is cut after 64 letters: text without spaces stays cheap, and no piece grows beyond reading.
+_PATTERN = r" ?(?:[\p{L}\p{M}_]{1,64}|[^\s\p{L}\p{M}_])|\s"
+_WORDS_PATTERN = r" ?\S{1,64}|\s"  # what stands between spaces, with the space before it
+
+# What kind of tokenizer suits texts. Symbols are few words, each of them frequent.
+_MOST_SYMBOLS = 500  # different words
+_LEAST_REPEATS = 20  # of a word, on average
+_MOST_LETTERS = 100  # different characters of texts that are spelled, such as strings of letters
+_SHARE_UNREPEATED = 0.5  # of the running words of such texts occur once
+_COUNTED = 200_000  # different words that are counted; a text with more is no list of symbols
 _NFC = normalizers.NFC()
 
 # Training counts characters while it reads, and so learns only at the end which are too rare for a piece.
@@ -44,6 +54,9 @@ class PiecesConfig(Config):
 
     title: ClassVar[str] = "tokenizer"
 
+    # bpe: frequent pieces of words; words: whole words, for symbols and commands; characters; bytes. auto: words or
+    # characters if the training texts are few symbols or strings of letters, otherwise bpe.
+    kind: Literal["auto", "bpe", "words", "characters", "bytes"] = "auto"
     vocab_size: int = 8000  # The most pieces of a trained tokenizer, 3 special ones and 256 bytes included
     min_frequency: int = 2  # Rarer pieces and characters are not learned; they are spelled in smaller pieces or bytes
 
@@ -78,36 +91,70 @@ class Tokenizer:
     start: ClassVar[int] = START
     end: ClassVar[int] = END
 
-    def __init__(self, pieces: Sequence[str], merges: Sequence[tuple[str, str]]) -> None:
-        """`pieces`: the alphabet, then what the merges make, in the order of their ids from 259 on."""
+    def __init__(self, pieces: Sequence[str], merges: Sequence[tuple[str, str]] = (), *, words: bool = False) -> None:
+        """`pieces`: the alphabet, then what the merges make, in the order of their ids from 259 on.
+
+        With `words`, there are no merges: the pieces are whole words, and the characters that spell other words.
+        """
         self._pieces = [*_FIXED, *pieces]
         self._merges = list(merges)
+        self._words = words
         vocabulary = {piece: index for index, piece in enumerate(self._pieces)}
-        self._fast = _pipeline(models.BPE(vocabulary, self._merges, byte_fallback=True))
+        self._fast = _pipeline(models.BPE(vocabulary, self._merges, byte_fallback=True, ignore_merges=words), words)
 
     @classmethod
-    def train(cls, texts: Iterable[str], *, vocab_size: int = 8000, min_frequency: int = 2) -> Self:
+    def train(
+        cls,
+        texts: Iterable[str],
+        *,
+        vocab_size: int = 8000,
+        min_frequency: int = 2,
+        kind: Literal["auto", "bpe", "words", "characters", "bytes"] = "bpe",
+    ) -> Self:
         """Learn a vocabulary in one pass over the texts. The same texts give the same vocabulary.
 
-        Characters and pairs seen fewer than `min_frequency` times get no piece. A small corpus gives a smaller
-        vocabulary than requested.
+        Characters, words and pairs seen fewer than `min_frequency` times get no piece. A small corpus gives a smaller
+        vocabulary than requested. With `kind="auto"`, `suitable_kind` chooses.
         """
-        config = PiecesConfig(vocab_size=vocab_size, min_frequency=min_frequency)
-        seen: Counter[str] = Counter()
+        config = PiecesConfig(vocab_size=vocab_size, min_frequency=min_frequency, kind=kind)
+        characters, words = Counter[str](), Counter[str]()
         trainer = trainers.BpeTrainer(
             vocab_size=vocab_size + _SPARE, min_frequency=min_frequency, show_progress=False, initial_alphabet=[" "]
         )
         learner = _pipeline(models.BPE())
 
-        def count_characters() -> Iterator[str]:
+        def count() -> Iterator[str]:
             for text in map(_normalized, texts):
-                seen.update(text)
+                characters.update(text)
+                if kind == "words" or (kind == "auto" and len(words) < _COUNTED):
+                    words.update(text.split())
                 yield text
 
-        learner.train_from_iterator(count_characters(), trainer)
-        merges = [(left, right) for left, right in json.loads(learner.to_str())["model"]["merges"]]
-        alphabet = sorted({" "} | {character for character, times in seen.items() if times >= min_frequency})
-        return cls(*_fitted(alphabet, merges, config))
+        if kind in ("auto", "bpe"):
+            learner.train_from_iterator(count(), trainer)
+        else:
+            deque(count(), maxlen=0)
+        suitable = suitable_kind(characters, words) if kind == "auto" else kind
+        if suitable == "bytes":
+            return cls([])
+        alphabet = sorted({" "} | {character for character, times in characters.items() if times >= min_frequency})
+        if suitable == "words":
+            frequent = [f" {word}" for word, times in words.most_common() if times >= min_frequency]
+            return cls(list(dict.fromkeys([*alphabet, *frequent]))[: vocab_size - FIRST_PIECE], words=True)
+        merges = json.loads(learner.to_str())["model"]["merges"] if suitable == "bpe" else []
+        return cls(*_fitted(alphabet, [(left, right) for left, right in merges], config))
+
+    @classmethod
+    def of(cls, texts: Iterable[str], config: PiecesConfig) -> Self:
+        """Learn a vocabulary as the settings say."""
+        return cls.train(texts, vocab_size=config.vocab_size, min_frequency=config.min_frequency, kind=config.kind)
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of its pieces."""
+        if self._words:
+            return "words"
+        return "bpe" if self._merges else "characters" if len(self._pieces) > FIRST_PIECE else "bytes"
 
     @property
     def vocab_size(self) -> int:
@@ -116,7 +163,8 @@ class Tokenizer:
     @property
     def fingerprint(self) -> str:
         """A SHA-256 of everything that decides how a text is encoded."""
-        content = json.dumps([_PATTERN, self._pieces, self._merges], ensure_ascii=True)
+        pattern = _WORDS_PATTERN if self._words else _PATTERN
+        content = json.dumps([pattern, self._pieces, self._merges], ensure_ascii=True)
         return hashlib.sha256(content.encode("ascii")).hexdigest()
 
     def encode(self, text: str) -> list[int]:
@@ -175,7 +223,8 @@ class Tokenizer:
         try:
             model = json.loads(text)["model"]
             pieces = sorted(model["vocab"], key=model["vocab"].__getitem__)
-            loaded = cls(pieces[FIRST_PIECE:], [(left, right) for left, right in model["merges"]])
+            merges = [(left, right) for left, right in model["merges"]]
+            loaded = cls(pieces[FIRST_PIECE:], merges, words=model["ignore_merges"])
             same = json.loads(FastTokenizer.from_str(text).to_str()) == json.loads(loaded._fast.to_str())
         except Exception as error:  # the library raises plain Exception for a file it cannot use
             raise DataError(f"{path}: not a tokenizer file: {error}") from None
@@ -199,10 +248,27 @@ class Tokenizer:
             yield Piece(text, start, stop)
 
 
-def _pipeline(model: models.BPE) -> FastTokenizer:
+def suitable_kind(characters: Mapping[str, int], words: Mapping[str, int]) -> Kind:
+    """Return the kind of tokenizer for texts with these counts of characters and of words between spaces.
+
+    Words suit texts of few words that all occur often, such as commands; characters suit strings of few different
+    letters that hardly ever repeat, such as codes; pieces suit everything else.
+    """
+    total = sum(words.values())
+    if not total:
+        return "bpe"
+    if len(words) <= _MOST_SYMBOLS and total >= _LEAST_REPEATS * len(words):
+        return "words"
+    unrepeated = sum(1 for times in words.values() if times == 1)
+    if len(characters) <= _MOST_LETTERS and unrepeated > _SHARE_UNREPEATED * total:
+        return "characters"
+    return "bpe"
+
+
+def _pipeline(model: models.BPE, words: bool = False) -> FastTokenizer:
     fast = FastTokenizer(model)
     fast.normalizer = normalizers.Sequence([_NFC, normalizers.Prepend(" ")])
-    fast.pre_tokenizer = pre_tokenizers.Split(Regex(_PATTERN), "isolated")
+    fast.pre_tokenizer = pre_tokenizers.Split(Regex(_WORDS_PATTERN if words else _PATTERN), "isolated")
     fast.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
     return fast
 

@@ -15,6 +15,7 @@ from .metrics import Event as Event
 from .metrics import Finished as Finished
 from .metrics import Observer as Observer
 from .metrics import Outcome as Outcome
+from .metrics import Planned as Planned
 from .metrics import Saved as Saved
 from .metrics import Trained as Trained
 from .metrics import Validated as Validated

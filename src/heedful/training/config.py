@@ -27,7 +27,8 @@ class TrainingConfig(Config):
 
     steps: int | None = None  # Updates of the weights; None means no limit, or 10,000 if epochs is None too
     epochs: int | None = None  # Passes over the training data; with steps, the first limit that is reached counts
-    max_minutes: float = 0.0  # Time limit of a run, earlier parts of a resumed one included; 0 disables it
+    # Time limit of a run, earlier parts of a resumed one included; the schedule fits the steps that it allows. 0: none
+    max_minutes: float = 0.0
     patience: int = 0  # The run ends after this many validations in a row without improvement; 0 disables it
 
     batch_tokens: int = 4096  # The most tokens (or patches) of a batch with padding; of pairs, the longer side counts
@@ -39,7 +40,7 @@ class TrainingConfig(Config):
     learning_rate: float = 1e-3  # Peak learning rate of AdamW
     muon_learning_rate: float = 0.02  # Peak learning rate of Muon
     schedule: Literal["inverse_sqrt", "cosine", "constant"] = "inverse_sqrt"  # How the rate falls after the warm-up
-    warmup_steps: int = 1000  # Updates in which the rate rises linearly; 0 starts at the peak (not for inverse_sqrt)
+    warmup_steps: int = 1000  # Updates in which the rate rises, at most a quarter of the run; 0: none (not inverse_sqrt)
     min_lr_ratio: float = 0.02  # Share of the peak at which a cosine schedule ends; unused by the others
     weight_decay: float = 0.0  # Decoupled, for matrices only: not embeddings, positions, norms or biases; 0 disables it
     betas: tuple[float, ...] = (0.9, 0.98)  # AdamW's decay of the mean gradient and the mean square, as in the paper

@@ -106,6 +106,17 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class Planned:
+    """What the pace of the first steps allows: how many steps, how many of the epochs, and how long they take."""
+
+    steps: int
+    epochs: float
+    seconds: float
+    steps_per_second: float
+    limited: bool  # by the time, so that the schedule ends before the last step of the settings
+
+
+@dataclass(frozen=True)
 class Trained:
     """Progress since the last event of this kind: mean losses per token, and speed."""
 
@@ -145,7 +156,7 @@ class Finished:
     outcome: Outcome
 
 
-Event = Trained | Validated | Saved | Finished
+Event = Planned | Trained | Validated | Saved | Finished
 Observer = Callable[[Event], None]
 
 

@@ -309,11 +309,16 @@ class Update:
 
     def __init__(self, model: ReplicatedModel, config: TrainingConfig, total: int) -> None:
         self.model, self.config = model, config
-        self.total_steps = total
-        self.schedule = schedule(config, total)
+        self.plan(total)
         self.ema_weight = torch.zeros((), device=next(iter(model.weights.values())).device)
         self.optimizers = build_optimizers(model, config)
         self.ema = Ema(model.weights) if config.ema_decay else None
+
+    def plan(self, total: int) -> None:
+        """Fit the schedule to the number of updates of the run; a warm-up takes at most a quarter of them."""
+        self.total_steps = total
+        warmup = min(self.config.warmup_steps, max(1, total // 4))
+        self.schedule = schedule(self.config.changed(warmup_steps=warmup), total)
 
     def prepare(self, step: int) -> None:
         """Copy the values that depend on the step to the device."""

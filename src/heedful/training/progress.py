@@ -14,6 +14,10 @@ from .metrics import Meter, Validation
 from .objective import Monitor
 
 
+UNPACED = 3  # steps at the start of a process that do not tell its pace
+PACED = 10  # steps after which the pace is measured again
+
+
 @dataclass
 class Progress:
     """The step, the position in the data, the time used, the rows logged, the checkpoints and all validations."""
@@ -23,6 +27,7 @@ class Progress:
     batch: int = 0  # the next batch of the epoch
     seconds: float = 0.0
     rows: int = 0
+    planned: int = 0  # the steps that the time allows, once they are known; the schedule ends there
     saves: list[int] = field(default_factory=list)  # the last steps of this run that were saved
     meter: Meter = field(default_factory=Meter)
     validations: list[Validation] = field(default_factory=list)
@@ -76,7 +81,7 @@ class Clock:
 
     def __init__(self, seconds: float, step: int, *, limit: float = 0.0) -> None:
         self._start = time.monotonic() - seconds
-        self._since = seconds, step  # at the start of this process
+        self._since = self._paced = seconds, step  # at the start of this process, and where its pace is measured from
         self._limit = limit
         self._lap, self._tokens = seconds, 0.0
         self.ran_out = 0 < limit <= seconds
@@ -86,8 +91,23 @@ class Clock:
         """Seconds of the run so far."""
         return time.monotonic() - self._start
 
-    def tick(self) -> None:
+    def tick(self, step: int) -> None:
         self.ran_out = 0 < self._limit <= self.now
+        if step == self._since[1] + UNPACED:
+            self._paced = self.now, step
+
+    def is_paced(self, step: int) -> bool:
+        """Return True after every few steps that tell the pace."""
+        return (step - self._since[1]) % PACED == 0
+
+    def pace(self, step: int) -> float:
+        """Return the steps per second, without the first ones, in which memory is allocated and kernels are made."""
+        seconds, first = self._paced
+        return max(step - first, 1) / max(self.now - seconds, 1e-9)
+
+    def allowed(self, step: int) -> float:
+        """Return the last step that the time limit allows at this pace."""
+        return step + max(self._limit - self.now, 0.0) * self.pace(step) if self._limit else float("inf")
 
     def add_tokens(self, tokens: float) -> None:
         self._tokens += tokens
@@ -110,6 +130,5 @@ class Clock:
 
     def left(self, step: int, total: int) -> float:
         """Return the seconds that remain, at the speed since this process started."""
-        seconds, first = self._since
-        steps_left = (total - step) * (self.now - seconds) / max(step - first, 1)
+        steps_left = (total - step) / self.pace(step)
         return min(steps_left, max(self._limit - self.now, 0.0)) if self._limit else steps_left

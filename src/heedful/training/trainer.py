@@ -29,6 +29,7 @@ from .metrics import (
     Meter,
     Observer,
     Outcome,
+    Planned,
     Saved,
     StepValues,
     TensorBoard,
@@ -127,6 +128,9 @@ class Trainer:
         self.observers: list[Observer] = [] if self.log is None else [self.log]
         self.clock = Clock(self.progress.seconds, self.progress.step, limit=60 * config.max_minutes)
         self.caught: Signal | None = None
+        self.is_planned = False
+        if self.progress.planned:
+            self.update.plan(self.progress.planned)
         self.sync_stop()
 
     def run(self) -> Outcome:
@@ -154,9 +158,31 @@ class Trainer:
         batches = unsharded(group, self.objective.batches)
         self.metrics.put(step, group.epoch, batches, self.engine.step(step, group.batches))
         self.progress.step, (self.progress.epoch, self.progress.batch) = step, group.next_position
-        self.clock.tick()
+        self.clock.tick(step)
         self.read_metrics()
         self.sync_stop()
+        if self.clock.is_paced(step):
+            self.plan()
+
+    def plan(self) -> None:
+        """Fit the schedule to the steps that the time allows, and report the first plan of this process."""
+        step, (last,) = self.progress.step, self.world.all_reduce_max(self.clock.allowed(self.progress.step))
+        planned = max(step, math.ceil(min(last, self.total_steps)))
+        if planned != self.progress.planned:
+            self.progress.planned = planned
+            self.update.plan(planned)
+        if not self.is_planned:
+            self.is_planned = True
+            steps_per_epoch = self.objective.batches.steps_per_epoch(self.progress.epoch)
+            self.notify(
+                Planned(
+                    steps=planned,
+                    epochs=planned * self.config.gradient_accumulation_steps / steps_per_epoch,
+                    seconds=self.clock.now + (planned - step) / self.clock.pace(step),
+                    steps_per_second=self.clock.pace(step),
+                    limited=planned < self.total_steps,
+                )
+            )
 
     def sync_stop(self) -> None:
         """Share between the processes whether one caught a signal or is out of time, so that all act alike."""
@@ -180,7 +206,7 @@ class Trainer:
             self.notify(
                 Trained(
                     step=meter.step,
-                    total_steps=self.total_steps,
+                    total_steps=self.progress.planned or self.total_steps,
                     epoch=meter.epoch,
                     loss=meter.total / meter.n,
                     nll=meter.plain / meter.n,
@@ -188,7 +214,7 @@ class Trainer:
                     grad_norm=meter.norm,
                     tokens_per_second=self.clock.lap(),
                     seconds=self.clock.now,
-                    seconds_left=self.clock.left(meter.step, self.total_steps),
+                    seconds_left=self.clock.left(meter.step, self.progress.planned or self.total_steps),
                 )
             )
 

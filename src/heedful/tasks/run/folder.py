@@ -93,9 +93,13 @@ def _earlier_artifacts(out: Path) -> list[str]:
     return [name for name in plain if not Path(name).is_absolute() and Path(name).parts and name != RUN]
 
 
-def write_run(task: AnyTask, config: Any, files: Files, out: Path) -> None:
-    """Write the settings of a run; `read_run` reads them, and so does --config."""
-    write_mapping(out / RUN, {"task": task.name, **config.to_dict(), "files": asdict(files)})
+def write_run(task: AnyTask, config: Any, files: Files, out: Path, *, adapted: bool = True) -> None:
+    """Write the settings of a run; `read_run` reads them, and so does --config.
+
+    Until the run has adapted its settings to the data, only those are written that do not adapt.
+    """
+    settings = config.to_dict() if adapted or config.explicit is None else config.explicit
+    write_mapping(out / RUN, {"task": task.name, **settings, "files": asdict(files)})
     write_mapping(out / DATA / ARTIFACTS, {"artifacts": run_artifacts(task)})
 
 

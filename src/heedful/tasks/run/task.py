@@ -37,11 +37,14 @@ class RunConfig(Config):
     Attributes:
         preset: The model that is trained by default.
         supports_r_drop: Whether the task's loss supports `training.r_drop`.
+        explicit: The settings that `from_dict` was called with; the others adapt to the data. None of a config that
+            was built with all its settings.
     """
 
     title: ClassVar[str] = "run"
     preset: ClassVar[str]
     supports_r_drop: ClassVar[bool] = False
+    explicit: ClassVar[Mapping[str, Any] | None] = None
 
     model: FamilyConfig
     training: TrainingConfig = field(default_factory=TrainingConfig)
@@ -75,7 +78,27 @@ class RunConfig(Config):
             default = part.default_factory() if callable(part.default_factory) else None
             if part.name != "model" and isinstance(default, Config) and isinstance(settings.get(part.name), Mapping):
                 settings[part.name] = default.changed(**settings[part.name])
-        return super().from_dict(settings)
+        config = super().from_dict(settings)
+        object.__setattr__(config, "explicit", dict(values))  # not a field: two configs with equal settings are equal
+        return config
+
+    def adapted(self, defaults: Mapping[str, Mapping[str, Any]]) -> Self:
+        """Return the config with other defaults of `training` and `model` where no setting was given."""
+        if self.explicit is None:
+            return self
+        values = dict(self.explicit)
+        training, model = values.get("training", {}), values.get("model", {})
+        if isinstance(training, Mapping):
+            suitable = dict(defaults.get("training", {}))
+            if not training.keys().isdisjoint(LIMITS):
+                suitable = {name: value for name, value in suitable.items() if name not in LIMITS}
+            values["training"] = {**suitable, **training}
+        model = {"preset": model} if isinstance(model, str) else model
+        if isinstance(model, Mapping) and "family" not in model and values.get("base") is None:
+            values["model"] = {**defaults.get("model", {}), **model}
+        config = self.from_dict(values)
+        object.__setattr__(config, "explicit", self.explicit)
+        return config
 
     @classmethod
     def default_training(cls, values: Mapping[str, Any]) -> TrainingConfig:
@@ -307,6 +330,10 @@ class Task(ABC, Generic[C, D, B]):
     @abstractmethod
     def open(self, config: C, folder: Path) -> D:
         """Open what `prepare` has written; DataError where it is not complete."""
+
+    def defaults(self, config: C, data: D) -> Mapping[str, Mapping[str, Any]]:
+        """Return settings of "training" and "model" that suit the data, for those that were not chosen."""
+        return {}
 
     # The objective, of a task that is bound to a run.
 

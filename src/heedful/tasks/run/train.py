@@ -59,7 +59,7 @@ def train(
                     task, config, files, folder.path / DATA, has_trained=trained, allow_changes=allow_changes
                 )
             clear(task, folder.path, overwrite=overwrite)
-            write_run(task, config, files, folder.path)  # before the data is read, so that reading can be interrupted
+            write_run(task, config, files, folder.path, adapted=False)  # before the data is read, so that reading can be interrupted
             return prepare_data(task, config, files, folder.path / DATA)
 
         if here.rank == 0:
@@ -70,6 +70,7 @@ def train(
             data, report = task.open(config, folder.path / DATA), None
         if report is not None:
             on_read(report)
+        config = config.adapted(task.defaults(config, data))
         torch.manual_seed(config.training.seed)
         bound = task.bind(config, data)
 

@@ -358,8 +358,7 @@ def create_tokenizer(config: TextToTextConfig, folder: Path, texts: Iterable[str
         tokenizer, tokens = base.tokenizer, base.settings.tokens
         write_start_weights(folder / START_WEIGHTS, weights_of(base.module))
     else:
-        pieces = config.tokenizer
-        trained = Tokenizer.train(texts, vocab_size=pieces.vocab_size, min_frequency=pieces.min_frequency)
+        trained = Tokenizer.of(texts, config.tokenizer)
         fast = FastTokenizer.from_str(trained.to_json())
         names = (PAD_NAME, START_NAME, END_NAME)
         fast.add_special_tokens([AddedToken(name, normalized=False, special=True) for name in names])

@@ -43,7 +43,7 @@ class Tokenizers:
         """Train tokenizers; each call of `pairs` reads the pairs from the beginning."""
 
         def trained(texts: Iterable[str]) -> Tokenizer:
-            return Tokenizer.train(texts, vocab_size=config.vocab_size, min_frequency=config.min_frequency)
+            return Tokenizer.of(texts, config)
 
         if config.joint:
             both = trained(text for pair in pairs() for text in pair.texts)
