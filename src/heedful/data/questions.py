@@ -49,7 +49,7 @@ class QuestionExample(TextExample):
     line: int
 
     @property
-    def texts(self) -> tuple[str, ...]:
+    def texts(self) -> tuple[str, str]:
         return self.question, self.context
 
     @property

@@ -25,6 +25,11 @@ KOREAN_QUOTES = str.maketrans("", "", "'\"《》<>〈〉‘’()")  # what KorQu
 UNSPACED = re.compile("[\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7a3]")  # Hangul, kana, Han
 
 
+def evaluation(n: int, scores: Mapping[str, Score], **values: Any) -> dict[str, Any]:
+    """Return the scores of n examples as metrics.json has them, with further values."""
+    return {"n": n, "scores": {name: score.to_dict() for name, score in scores.items()}, **values}
+
+
 @dataclass(frozen=True)
 class ClassScore:
     """The scores of one class in percent, and how many examples it has; 0 where a ratio is undefined."""
@@ -53,14 +58,14 @@ class ClassScores:
     calibration: float
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "n": int(self.confusion.sum()),
-            "scores": {name: score.to_dict() for name, score in self.scores.items()},
-            "labels": [row.label for row in self.classes],
-            "classes": [asdict(row) for row in self.classes],
-            "confusion": self.confusion.tolist(),
-            "calibration": self.calibration,
-        }
+        return evaluation(
+            int(self.confusion.sum()),
+            self.scores,
+            labels=[row.label for row in self.classes],
+            classes=[asdict(row) for row in self.classes],
+            confusion=self.confusion.tolist(),
+            calibration=self.calibration,
+        )
 
 
 def class_scores(true: Sequence[int], probabilities: NDArray[np.floating[Any]], labels: Sequence[str]) -> ClassScores:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -21,7 +22,7 @@ from ..data.labeled_texts import text_digest
 from ..data.pairs import TextExample
 from ..data.published_tokenizer import NAME, ROLES, PublishedTokenizer
 from ..data.report import DataReport, TextReport
-from ..data.store import Encoded, TokenStore
+from ..data.store import TokenStore
 from ..data.text_batch import TextBatch, TextLoader
 from ..data.text_tokenizers import learn_tokenizer
 from ..data.tokenizer import PiecesConfig
@@ -179,6 +180,7 @@ class TextMetadata(Config):
 C = TypeVar("C", bound=TextEncoderConfig)
 E = TypeVar("E", bound=TextExample)
 
+EncodedRow = tuple[Sequence[int], Sequence[int]]  # ids and targets
 TextData = TrainingData[TokenStore, PublishedTokenizer, TextMetadata]
 
 
@@ -199,7 +201,7 @@ class TextEncoderTask(Task[C, TextData, B], Generic[C, E, B]):
     stratified: ClassVar[bool] = False  # hold out a part of the examples with each label
     uses_segments: bool = False  # set by `setup` of a task with pairs of texts
 
-    # From files to rows of a token store.
+    # From files to rows of a token store. `prepare` sets `config` in a copy of the task.
 
     def data_settings(self, config: C, files: Files) -> dict[str, str]:
         """Return columns, lengths, tokenizer and base; the base is copied into the run and not needed again."""
@@ -211,7 +213,7 @@ class TextEncoderTask(Task[C, TextData, B], Generic[C, E, B]):
         }
 
     @abstractmethod
-    def read(self, config: C, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport) -> Iterator[E]:
+    def read(self, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport) -> Iterator[E]:
         """Read the examples of some paths, and count them in the report."""
 
     def label_of(self, example: E) -> str | None:
@@ -222,15 +224,15 @@ class TextEncoderTask(Task[C, TextData, B], Generic[C, E, B]):
         """Count an example as dropped that was counted as kept."""
         report.drop_kept(reason, example.place, "\t".join(example.texts), label=self.label_of(example))
 
-    def split(self, config: C, files: Files) -> tuple[Split[E], DataReport[TextReport]]:
+    def split(self, files: Files) -> tuple[Split[E], DataReport[TextReport]]:
         """Read everything once, and hold out examples for validation if there are no files for it."""
         split, report = split_examples(
             files,
-            lambda paths, report: self.read(config, files.columns, paths, report or TextReport()),
+            lambda paths, report: self.read(files.columns, paths, report or TextReport()),
             TextReport,
             digest=lambda example: text_digest(*example.key),
             drop=self.drop,
-            wanted=config.data.holdout,
+            wanted=self.config.data.holdout,
             label=lambda example: self.label_of(example) or "" if self.stratified else "",
         )
         if report.valid is None and not split.set_apart:
@@ -246,14 +248,9 @@ class TextEncoderTask(Task[C, TextData, B], Generic[C, E, B]):
 
     @abstractmethod
     def encode(
-        self,
-        config: C,
-        examples: Iterable[E],
-        tokenizer: PublishedTokenizer,
-        metadata: TextMetadata,
-        report: TextReport,
-    ) -> Iterator[Encoded]:
-        """Yield the rows of a token store; examples that are truncated or dropped are counted in the report."""
+        self, example: E, tokenizer: PublishedTokenizer, metadata: TextMetadata, report: TextReport
+    ) -> Iterator[EncodedRow]:
+        """Yield the rows of an example in a token store; what is truncated or dropped is counted in the report."""
 
     def metadata(self, report: DataReport[TextReport]) -> TextMetadata:
         """Return what the task must know of the data that was read."""
@@ -266,7 +263,9 @@ class TextEncoderTask(Task[C, TextData, B], Generic[C, E, B]):
         self, config: C, files: Files, folder: Path, *, keep: bool = False
     ) -> tuple[TextData, DataReport[TextReport]]:
         """Read the files and write tokenizer, metadata and stores; `keep` uses the tokenizer and metadata there."""
-        split, report = self.split(config, files)
+        task = copy(self)
+        task.config = config
+        split, report = task.split(files)
         metadata = read_metadata(folder) if keep else self.metadata(report)
         texts = (text for example in split.train() for text in example.texts)
         tokenizer = prepare_tokenizer(config, folder, texts, keep=keep)
@@ -276,7 +275,11 @@ class TextEncoderTask(Task[C, TextData, B], Generic[C, E, B]):
         largest = max(tokenizer.largest, len(metadata.labels), config.limit)
 
         def write(name: str, examples: Iterable[E], part: TextReport) -> TokenStore:
-            rows = self.encode(config, examples, tokenizer, metadata, part)
+            rows = (
+                (ids, targets, (example.file, example.line))
+                for example in examples
+                for ids, targets in task.encode(example, tokenizer, metadata, part)
+            )
             return TokenStore.write(folder / name, rows, vocab_size=largest + 1)
 
         train = write(TRAIN, split.train(), report.train)

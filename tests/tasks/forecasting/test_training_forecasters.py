@@ -179,10 +179,10 @@ def test_plot_data_has_attention_to_patches(seasonal: tuple[Path, str]) -> None:
 def test_plot_data_uses_the_row_of_its_column(tmp_path: Path) -> None:
     data = prepared(tmp_path, walks(120, 3))
     model = SeriesForecaster(TINY, build(TINY), ForecastSettings(columns=("a", "b", "c"), scale=data.train.store.scale))
-    seen = looks(model, data.metadata.test, 3)
+    seen = looks(model, data.metadata.windows["test"], 3)
     assert [look["column"] for look in seen] == ["a", "b", "c"]
     with torch.no_grad(), heedful.record(model.module) as recording:
-        model.module(torch.from_numpy(data.metadata.test.cut([10]).context[..., 1:2]))
+        model.module(torch.from_numpy(data.metadata.windows["test"].cut([10]).context[..., 1:2]))
     np.testing.assert_allclose(seen[1]["attention"]["heads"], recording.encoder[0][0].mean(dim=1), atol=1e-4)
     assert "linear model" not in seen[0]["rivals"]
 

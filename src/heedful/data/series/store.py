@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -127,26 +127,23 @@ class SeriesStore:
         """Write series of the same columns, in place of an older store, and open it."""
         folder = Path(folder)
         with _FILES.write(folder) as (files, meta):
-            whole = _write_arrays([files[name] for name in _ARRAYS], series, scale)
-            starts = np.cumsum([0, *(len(item) for item in series)]).tolist()
             meta |= {
                 "columns": series[0].columns,
                 "scale": scale.to_dict(),
                 "step": Counter(item.spacing.step for item in series).most_common(1)[0][0],
                 "season": Counter(item.spacing.season for item in series).most_common(1)[0][0],
-                "whole": whole,
-                "series": [
-                    {
-                        "name": item.name,
-                        "file": item.file,
-                        "start": start,
-                        "steps": len(item),
-                        "times": None if item.times is None else "date" if item.times.dtype.kind == "M" else "step",
-                    }
-                    for item, start in zip(series, starts, strict=False)
-                ],
+                "whole": _write_arrays([files[name] for name in _ARRAYS], series, scale),
+                "series": [asdict(stored) for stored in _places(series)],
             }
         return cls(folder)
+
+
+def _places(series: Sequence[Series]) -> Iterator[Stored]:
+    start = 0
+    for item in series:
+        times = None if item.times is None else "date" if item.times.dtype.kind == "M" else "step"
+        yield Stored(item.name, item.file, start, len(item), times)
+        start += len(item)
 
 
 def _write_arrays(paths: Sequence[Path], series: Sequence[Series], scale: ColumnScale) -> bool:

@@ -6,7 +6,7 @@ With a column of names, a table has several series. Shapes: L steps, C channels.
 import math
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -34,7 +34,6 @@ class Series:
     lines: NDArray[np.int32]  # of the file, one a step
     file: str
     spacing: Spacing
-    turned: bool = False  # whether the newest step stood first
 
     def __len__(self) -> int:
         return len(self.values)
@@ -71,8 +70,6 @@ def report_series(series: Series, report: SeriesReport) -> None:
             "missing": int(missing.sum()),
         }
     )
-    if series.turned:
-        report.notes.append(f"{series.name}: the newest step stood first; the series was turned round")
     report.notes += [f"{series.name}: {note}" for note in series.spacing.notes]
     for column, values, absent in zip(series.columns, series.values.T, missing, strict=True):
         seen = values[~np.isnan(values)]
@@ -116,15 +113,6 @@ def read_series(
     for series in chosen:
         report_series(series, reading)
     return chosen
-
-
-class _Rows:
-    """The cells of one series, one after the other, in little memory."""
-
-    def __init__(self) -> None:
-        self.numbers = array("d")
-        self.times: list[str] = []
-        self.lines = array("i")
 
 
 class _Table:
@@ -175,7 +163,7 @@ class _Table:
 
     def series(self) -> Iterator[Series]:
         """Yield the series in the order in which they begin."""
-        by_name: dict[str, _Rows] = {}
+        by_name: dict[str, tuple[array[float], list[str], array[int]]] = {}  # in little memory
         for line, cells, _ in self._rows:
             if not any(cell.strip() for cell in cells) and (self._time or len(cells) < 2):
                 continue  # an empty line; without times, a row of empty cells is a step at which nothing was observed
@@ -187,14 +175,14 @@ class _Table:
             name = self.path.name.split(".")[0] if self._name is None else cells[self._name].strip()
             if not name:
                 raise DataError(f"{self.path}:{line}: the row has no {self.header[self._name or 0]!r}")
-            rows = by_name.setdefault(name, _Rows())
-            rows.lines.append(line)
-            rows.times.append(" ".join(cells[place] for place in self._time))
-            rows.numbers.extend(self._number(cells[place], place, line) for place in self._channels)
+            numbers, times, lines = by_name.setdefault(name, (array("d"), [], array("i")))
+            numbers.extend(self._number(cells[place], place, line) for place in self._channels)
+            times.append(" ".join(cells[place] for place in self._time))
+            lines.append(line)
         if not by_name:
             raise DataError(f"{self.path}: there is no row below the header")
         for name, rows in by_name.items():
-            yield self._whole(name, rows)
+            yield self._whole(name, *rows)
 
     def _number(self, cell: str, place: int, line: int) -> float:
         try:
@@ -204,18 +192,20 @@ class _Table:
             choice = f"; to leave the column out: --columns {','.join(others)}" if others else ""
             raise DataError(f"{self.path}:{line}: the column {self.header[place]!r} holds {error}{choice}") from None
 
-    def _whole(self, name: str, rows: _Rows) -> Series:
-        lines = np.array(rows.lines, np.int32)
-        values = np.array(rows.numbers, np.float64).reshape(len(lines), -1)
+    def _whole(self, name: str, numbers: Sequence[float], cells: Sequence[str], numbered: Sequence[int]) -> Series:
+        lines = np.array(numbered, np.int32)
+        values = np.array(numbers, np.float64).reshape(len(lines), -1)
         place: Callable[[int], str] = lambda row: f"{self.path}:{lines[row]}"  # noqa: E731
         if not self._time:
             return Series(name, self.columns, values, None, lines, str(self.path), Spacing(None, None))
-        times = read_times(rows.times, place)
-        turned = descending(times)
-        if turned:
+        times, notes = read_times(cells, place), ()
+        if descending(times):
             times, values, lines = times[::-1].copy(), values[::-1].copy(), lines[::-1].copy()
+            notes = ("the newest step stood first; the series was turned round",)
         check_order(times, place)
-        return Series(name, self.columns, values, times, lines, str(self.path), spacing(times), turned)
+        spaced = spacing(times)
+        spaced = replace(spaced, notes=(*notes, *spaced.notes))
+        return Series(name, self.columns, values, times, lines, str(self.path), spaced)
 
 
 def parse_number(cell: str) -> float:

@@ -251,19 +251,12 @@ def _numbers(series: Any) -> NDArray[np.float64]:
         array = np.asarray(series)
     except ValueError:
         raise DataError(f"{FORMS}; the rows of this one differ in length") from None
-    if array.dtype == object:  # numbers with None among them, or too long for a machine's
-        array = np.array([_number(value) for value in array.flat]).reshape(array.shape)
-    if array.dtype.kind not in "iuf":
+    for value in array.flat if array.dtype == object else ():  # with None, or numbers too long for a machine's
+        if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating | None):
+            raise DataError(f"{FORMS}; this one holds {value!r:.100} ({type(value).__name__})")
+    if array.dtype.kind not in "iufO":
         raise DataError(f"{FORMS}; this one holds {array.dtype}")
-    return array.astype(np.float64)
-
-
-def _number(value: Any) -> float:
-    if value is None:
-        return float("nan")
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise DataError(f"{FORMS}; this one holds {value!r:.100} ({type(value).__name__})")
     try:
-        return float(value)
+        return array.astype(np.float64)  # None becomes NaN
     except OverflowError:
-        return float("inf")
+        return np.full(array.shape, np.inf)

@@ -36,7 +36,6 @@ from .data import (
     WindowBatches,
     divide_series,
     prepare_series,
-    windows_by_part,
 )
 from .predictor import LINEAR_FILE, ForecastSettings, SeriesForecaster
 from .scoring import MODEL, SPOKEN, Linear, errors_of, evaluate_windows, forecast_of, rivals
@@ -121,7 +120,7 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
 
     def final_evaluation(self, predictor: SeriesForecaster) -> dict[str, Any]:
         """Score all validation and test windows; the linear baseline goes into the bundle."""
-        windows, season = windows_by_part(self.data), self.data.metadata.season
+        windows, season = self.data.metadata.windows, self.data.metadata.season
         predictor.linear = Linear.fit(windows["train"], windows["valid"])
         scores = {
             part: evaluate_windows(predictor.module, windows[part], season, predictor.linear)

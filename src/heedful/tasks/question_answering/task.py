@@ -4,7 +4,7 @@ Shapes: B windows, T tokens.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -18,18 +18,17 @@ from torch import nn
 from ...data.published_tokenizer import PublishedTokenizer
 from ...data.questions import AnswerSpan, QuestionExample, question_files, read_questions
 from ...data.report import TextReport
-from ...data.store import Encoded
 from ...data.text_batch import SpanBatch, TextBatch
 from ...errors import DataError
 from ...training.config import TrainingConfig
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
-from ..class_scores import answer_scores, answer_tokens, exact_match, token_f1
+from ..class_scores import answer_scores, answer_tokens, evaluation, exact_match, token_f1
 from ..run import DataReport, Files
 from ..run.task import left_out
 from ..scoring import Score
 from ..text_encoder import Text, uses_segments
-from ..text_encoder_task import FINE_TUNING, TextEncoderConfig, TextMetadata
+from ..text_encoder_task import FINE_TUNING, EncodedRow, TextEncoderConfig, TextMetadata
 from ..text_windows import SAMPLES, WindowedTextConfig, WindowTask
 from .predictor import (
     MAX_TOKENS,
@@ -92,11 +91,7 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]
         return question_files(paths)
 
     def read(
-        self,
-        config: QuestionAnsweringConfig,
-        columns: Sequence[str] | None,
-        paths: Sequence[str],
-        report: TextReport,
+        self, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport
     ) -> Iterator[QuestionExample]:
         """Read questions; count them in the report as answerable or not."""
         for example in read_questions(paths, columns=columns, report=report):
@@ -111,30 +106,23 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]
         return TextMetadata(can_refuse=report.train.labels[UNANSWERABLE] > 0)
 
     def encode(
-        self,
-        config: QuestionAnsweringConfig,
-        examples: Iterable[QuestionExample],
-        tokenizer: PublishedTokenizer,
-        metadata: TextMetadata,
-        report: TextReport,
-    ) -> Iterator[Encoded]:
+        self, example: QuestionExample, tokenizer: PublishedTokenizer, metadata: TextMetadata, report: TextReport
+    ) -> Iterator[EncodedRow]:
         """Yield a row for each window: its ids, then the answer's first and last token and where the context begins.
 
         A window without the answer has the first token, which means no answer, as both.
         """
-        for example in examples:
-            try:
-                windows = tokenizer.encode_windows(
-                    example.question, example.context, max_tokens=config.limit, stride=config.data.stride
-                )
-            except DataError:
-                report.drop("the question leaves no room for the context", example.place)
-                continue
-            for window in windows:
-                first, last = character_bounds(example.context, window)
-                start, end = _token_span(example.answers[0], first, last) if example.answers else (0, 0)
-                second = next(place for place, span in enumerate(window.offsets) if span is not None)
-                yield window.ids, (start, end, second), (example.file, example.line)
+        limit, stride = self.config.limit, self.config.data.stride
+        try:
+            windows = tokenizer.encode_windows(*example.texts, max_tokens=limit, stride=stride)
+        except DataError:
+            report.drop("the question leaves no room for the context", example.place)
+            return
+        for window in windows:
+            first, last = character_bounds(example.context, window)
+            start, end = _token_span(example.answers[0], first, last) if example.answers else (0, 0)
+            second = next(place for place, span in enumerate(window.offsets) if span is not None)
+            yield window.ids, (start, end, second)
 
     def parse_example(self, values: dict[str, Any]) -> QuestionExample:
         """Return a question with its answers as spans."""
@@ -184,10 +172,7 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]
         baseline = answer_scores(similar, references)["f1"].value
         scores["baseline"] = Score("F1 of the sentence most like the question", baseline)
         return {
-            "validation": {
-                "n": len(self.examples),
-                "scores": {name: score.to_dict() for name, score in scores.items()},
-            },
+            "validation": evaluation(len(self.examples), scores),
             "samples": [
                 {
                     "source": example.question,
@@ -210,11 +195,7 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]
         notes = left_out(report).get("verdict", [])
         if not predictor.settings.can_refuse and not all(example.answers for example in examples):
             notes.append("some questions have no answer, and this model has not learned to refuse")
-        return {
-            "n": len(examples),
-            "scores": {name: score.to_dict() for name, score in scores.items()},
-            **({"verdict": notes} if notes else {}),
-        }
+        return evaluation(len(examples), scores) | ({"verdict": notes} if notes else {})
 
     def title(self, predictor: QuestionAnswerer) -> str:
         refuses = ", and says where there is none" if predictor.settings.can_refuse else ""

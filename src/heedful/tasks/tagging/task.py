@@ -4,7 +4,7 @@ Shapes: B windows, T tokens, C tags.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -15,7 +15,6 @@ from torch import nn
 
 from ...data.published_tokenizer import PublishedTokenizer
 from ...data.report import TextReport
-from ...data.store import Encoded
 from ...data.tagged import TaggedSentence, read_tagged, tagged_files
 from ...data.text_batch import TagBatch, TextBatch
 from ...errors import DataError
@@ -28,12 +27,13 @@ from ..class_scores import (
     confusion_matrix,
     each_class,
     entity_scores,
+    evaluation,
     macro_f1,
     marks_entities,
 )
 from ..run import DataReport, Files, TooLittleDataError
 from ..scoring import Score
-from ..text_encoder_task import TextEncoderConfig, TextMetadata
+from ..text_encoder_task import EncodedRow, TextEncoderConfig, TextMetadata
 from ..text_windows import SAMPLES, WindowedTextConfig, WindowTask
 from .predictor import Tagger, TaggerSettings, first_tokens
 
@@ -68,9 +68,7 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
     def list_files(self, config: TaggingConfig, paths: Sequence[str]) -> list[Path]:
         return tagged_files(paths)
 
-    def read(
-        self, config: TaggingConfig, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport
-    ) -> Iterator[TaggedSentence]:
+    def read(self, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport) -> Iterator[TaggedSentence]:
         """Read sentences; count their tags in the report."""
         for sentence in read_tagged(paths, columns=columns, report=report):
             report.keep(sentence.text)
@@ -94,28 +92,23 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
         return TextMetadata(labels=tuple(labels), characters=bool(report.train.extra.get("characters_as_words")))
 
     def encode(
-        self,
-        config: TaggingConfig,
-        examples: Iterable[TaggedSentence],
-        tokenizer: PublishedTokenizer,
-        metadata: TextMetadata,
-        report: TextReport,
-    ) -> Iterator[Encoded]:
+        self, example: TaggedSentence, tokenizer: PublishedTokenizer, metadata: TextMetadata, report: TextReport
+    ) -> Iterator[EncodedRow]:
         """Yield a row for each window: its ids, and for each of them the number of its tag, counted from 1.
 
         The first token of a word has the word's tag; every other token has 0 and is not learned.
         """
         numbers = {label: number for number, label in enumerate(metadata.labels, 1)}
-        for sentence in examples:
-            unknown = next((tag for tag in sentence.tags if tag not in numbers), None)
-            if unknown is not None:
-                raise DataError(f"{sentence.place}: the tag {unknown!r} does not occur in the training data")
-            for window in tokenizer.encode_windows(sentence.text, max_tokens=config.limit, stride=config.stride):
-                targets = [0] * len(window.ids)
-                for place, tag in zip(first_tokens(sentence.spans, window), sentence.tags, strict=True):
-                    if place is not None and not targets[place]:
-                        targets[place] = numbers[tag]
-                yield window.ids, targets, (sentence.file, sentence.line)
+        unknown = next((tag for tag in example.tags if tag not in numbers), None)
+        if unknown is not None:
+            raise DataError(f"{example.place}: the tag {unknown!r} does not occur in the training data")
+        limit, stride = self.config.limit, self.config.stride
+        for window in tokenizer.encode_windows(example.text, max_tokens=limit, stride=stride):
+            targets = [0] * len(window.ids)
+            for place, tag in zip(first_tokens(example.spans, window), example.tags, strict=True):
+                if place is not None and not targets[place]:
+                    targets[place] = numbers[tag]
+            yield window.ids, targets
 
     def parse_example(self, values: dict[str, Any]) -> TaggedSentence:
         """Return a sentence with its words as spans."""
@@ -221,11 +214,7 @@ def _evaluation(
 ) -> dict[str, Any]:
     """Return the scores as metrics.json has them."""
     scores, classes = tag_scores(predicted, true, labels)
-    return {
-        "n": len(true),
-        "scores": {name: score.to_dict() for name, score in scores.items()},
-        "classes": [asdict(label) for label in classes],
-    }
+    return evaluation(len(true), scores, classes=[asdict(label) for label in classes])
 
 
 def tag_scores(
