@@ -13,8 +13,17 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from heedful.data.image_sets import ImageSource, common_shape, image_sources, resized_images
-from heedful.data.image_sets.store import TRAIN, UNUSED, VALID, ImageStore, write_images
+from heedful.data.image_sets import (
+    TRAIN,
+    UNUSED,
+    VALID,
+    ImageSource,
+    ImageStore,
+    common_shape,
+    image_sources,
+    resized_images,
+    write_images,
+)
 from heedful.data.report import ImageReport
 from heedful.errors import DataError
 

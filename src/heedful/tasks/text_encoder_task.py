@@ -9,7 +9,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -31,15 +31,20 @@ from ..families import build, config_of
 from ..families.encoder_only import EncoderOnlyConfig
 from ..families.hf_io import read_checkpoint
 from ..families.weights import put_weights, weights_of
+from ..files import write_text
+from ..lens.report import ScoredSample
 from ..training.config import TrainingConfig
 from ..training.objective import B
 from .bundle import Bundle, is_bundle, sized_tokenizer
 from .run import Files, RunConfig, Task, TooLittleDataError, TrainingData
 from .run.task import DATA, START, TRAIN, VALID, Split, settings_json, split_examples, write_start_weights
+from .scoring import Score
+from .text_encoder import STRIDE
 
 HEAD = "head."  # prefix of the names of a head's weights
 PRESET = "bert-mini"
 METADATA = "metadata.json"
+EXAMPLES = "examples.jsonl"  # the validation examples of a WindowTask as they were read
 TOKENIZER, BASE = "the tokenizer settings", "the base"
 
 FROM_SCRATCH = TrainingConfig(
@@ -108,6 +113,17 @@ class TextConfig(Config):
         self.require(
             self.max_tokens is None or self.max_tokens >= 4, f"max_tokens must be 4 or more, not {self.max_tokens}"
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowedTextConfig(TextConfig):
+    """How texts are read, long ones in overlapping windows."""
+
+    stride: int = STRIDE  # Tokens that neighboring windows of a long text share
+
+    def check(self) -> None:
+        super().check()
+        self.require(self.stride >= 0, f"stride must be 0 or more, not {self.stride}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -332,6 +348,47 @@ class TextEncoderTask(Task[C, TextData, B], Generic[C, E, B]):
             loss = self.loss(module, batch.to(device))  # type: ignore[arg-type]
             total, count = total + loss.plain, count + loss.n
         return float(total / count)
+
+
+class WindowTask(TextEncoderTask[C, E, TextBatch], Generic[C, E]):
+    """A task that trains on windows and validates on whole examples, which it keeps as they were read."""
+
+    artifacts: ClassVar[tuple[str, ...]] = (*TextEncoderTask.artifacts, f"{DATA}/{EXAMPLES}")
+    batch_class: ClassVar[type[TextBatch]]
+    n_samples: ClassVar[int] = 200  # validation examples in metrics.json
+
+    @abstractmethod
+    def parse_example(self, values: dict[str, Any]) -> E:
+        """Return the example that these JSON values are of."""
+
+    @abstractmethod
+    def scores(self, predictor: Any) -> Mapping[str, Score]:
+        """Return the scores of all validation examples."""
+
+    def write_examples(self, folder: Path, split: Split[E]) -> None:
+        """Write the validation examples as JSON lines, since scores are of texts or words."""
+        lines = (json.dumps(asdict(example), ensure_ascii=False) for example in split.valid())  # type: ignore[call-overload]
+        write_text(folder / EXAMPLES, "".join(f"{line}\n" for line in lines))
+
+    def setup(self) -> None:
+        """Create the batches of windows and read the validation examples."""
+        size = self.config.training.batch_tokens
+        self.batches = TextLoader(self.data.train, size, seed=self.config.training.seed, batch_class=self.batch_class)
+        self.validation = TextLoader(self.data.valid, size, batch_class=self.batch_class)
+        path = self.data.folder / EXAMPLES
+        try:
+            with path.open(encoding="utf-8") as lines:
+                self.examples = [self.parse_example(json.loads(line)) for line in lines]
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise DataError(f"{path}: the validation examples cannot be read: {error}") from None
+
+    def validate(self, module: nn.Module) -> dict[str, float]:
+        """Return the loss of all windows and the scores of all validation examples."""
+        scores = self.scores(self.predictor(module))
+        return {"loss": self.mean_loss(module, self.validation)} | {name: score.value for name, score in scores.items()}
+
+    def report_sections(self, predictor: Any, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+        return {"samples": [ScoredSample(**sample) for sample in metrics["samples"]]}
 
 
 def read_metadata(folder: Path) -> TextMetadata:

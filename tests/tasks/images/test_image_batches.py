@@ -10,7 +10,7 @@ import torch
 from small_sets import npz, small_config
 from torch import Tensor
 
-from heedful.data.image_sets.store import TRAIN, VALID
+from heedful.data.image_sets import TRAIN, VALID
 from heedful.errors import DataError
 from heedful.tasks.images.data import AugmentConfig, ImageData, ImageLoader, ImageSubset, prepare_images
 from heedful.tasks.images.predictor import ImageSettings, prepare_pixels

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 from small_sets import CLASSES, npz, shapes, small_config
 
-from heedful.data.image_sets.store import TRAIN, UNUSED, VALID
+from heedful.data.image_sets import TRAIN, UNUSED, VALID
 from heedful.data.report import ImageReport
 from heedful.errors import ConfigError, DataError
 from heedful.tasks.images.data import (

@@ -16,7 +16,7 @@ from small_sets import CLASSES, npz, shapes, small_config
 
 import heedful
 from heedful.config import read_mapping
-from heedful.data.image_sets.store import VALID, ImageStore
+from heedful.data.image_sets import VALID, ImageStore
 from heedful.errors import DataError
 from heedful.tasks.images import ImageClassifier
 from heedful.tasks.images.data import ImagesConfig

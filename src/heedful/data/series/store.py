@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from ...config import Config
 from ...errors import DataError
 from ..array_store import ArrayFolder, mapped
-from .dates import format_time
-from .tables import Series
+from .tables import Series, format_time
 
 _ARRAYS: dict[str, Any] = {"values.bin": np.float32, "times.bin": np.int64, "lines.bin": np.int32}
 _FILES = ArrayFolder(

@@ -17,8 +17,7 @@ from torch import Tensor, nn
 
 from ...config import Config, FamilyConfig
 from ...core import Forecaster
-from ...data.series import ColumnScale, Series, read_series
-from ...data.series.dates import format_time
+from ...data.series import ColumnScale, Series, format_time, read_series
 from ...errors import ConfigError, DataError, unknown
 from ...families import Imported
 from ...lens.trace import Trace, hookable_copy, trace

@@ -17,8 +17,18 @@ from torch import Tensor
 
 from ...config import Config, FamilyConfig, read_mapping
 from ...data.batch import TensorBatch
-from ...data.image_sets import RESAMPLE, ImageSource, common_shape, image_sources, resized_images
-from ...data.image_sets.store import TRAIN, UNUSED, VALID, ImageStore, write_images
+from ...data.image_sets import (
+    RESAMPLE,
+    TRAIN,
+    UNUSED,
+    VALID,
+    ImageSource,
+    ImageStore,
+    common_shape,
+    image_sources,
+    resized_images,
+    write_images,
+)
 from ...data.labeled_texts import sorted_labels
 from ...data.report import ImageReport
 from ...data.validation_split import held_out

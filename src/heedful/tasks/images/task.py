@@ -19,8 +19,7 @@ from torch.nn import functional as F
 
 from ...config import FamilyConfig
 from ...core import Learned, PatchEmbedding
-from ...data.image_sets import LabeledImage, image_sources
-from ...data.image_sets.store import VALID, ImageStore
+from ...data.image_sets import VALID, ImageStore, LabeledImage, image_sources
 from ...data.report import ImageReport
 from ...errors import DataError
 from ...lens.report import Confusion, SeenImage

@@ -17,8 +17,7 @@ from ...data.published_tokenizer import EncodedWindow, PublishedTokenizer
 from ...errors import DataError
 from ...families import Imported
 from ..predictor import OutputKind, plain
-from ..text_encoder import InspectedText, Text
-from ..text_windows import WindowPredictor
+from ..text_encoder import InspectedText, Text, WindowPredictor
 
 MAX_TOKENS = 384  # of a window, as in BERT's paper, where the model reads as many
 STRIDE = 128  # tokens that neighboring windows share

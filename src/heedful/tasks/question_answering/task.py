@@ -28,8 +28,7 @@ from ..run import DataReport, Files
 from ..run.task import left_out
 from ..scoring import Score
 from ..text_encoder import Text, uses_segments
-from ..text_encoder_task import FINE_TUNING, EncodedRow, TextEncoderConfig, TextMetadata
-from ..text_windows import SAMPLES, WindowedTextConfig, WindowTask
+from ..text_encoder_task import FINE_TUNING, EncodedRow, TextEncoderConfig, TextMetadata, WindowedTextConfig, WindowTask
 from .predictor import (
     MAX_TOKENS,
     STRIDE,
@@ -181,7 +180,9 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]
                     "score": 100.0 * answer["probability"],
                     "exact": exact_match(answer["answer"], accepted) == 1.0,
                 }
-                for example, accepted, answer in islice(zip(self.examples, references, answers, strict=True), SAMPLES)
+                for example, accepted, answer in islice(
+                    zip(self.examples, references, answers, strict=True), self.n_samples
+                )
             ],
         }
 

@@ -33,8 +33,7 @@ from ..class_scores import (
 )
 from ..run import DataReport, Files, TooLittleDataError
 from ..scoring import Score
-from ..text_encoder_task import EncodedRow, TextEncoderConfig, TextMetadata
-from ..text_windows import SAMPLES, WindowedTextConfig, WindowTask
+from ..text_encoder_task import EncodedRow, TextEncoderConfig, TextMetadata, WindowedTextConfig, WindowTask
 from .predictor import Tagger, TaggerSettings, first_tokens
 
 OUTSIDE = "O"
@@ -47,11 +46,6 @@ class TaggingConfig(TextEncoderConfig):
     head: ClassVar[str] = "token-classes"
 
     data: WindowedTextConfig = field(default_factory=WindowedTextConfig)
-
-    @property
-    def stride(self) -> int:
-        """The tokens that neighboring windows share: at most half a window."""
-        return min(self.data.stride, self.limit // 2)
 
 
 class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
@@ -102,7 +96,8 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
         unknown = next((tag for tag in example.tags if tag not in numbers), None)
         if unknown is not None:
             raise DataError(f"{example.place}: the tag {unknown!r} does not occur in the training data")
-        limit, stride = self.config.limit, self.config.stride
+        limit = self.config.limit
+        stride = min(self.config.data.stride, limit // 2)  # as the predictor has it
         for window in tokenizer.encode_windows(example.text, max_tokens=limit, stride=stride):
             targets = [0] * len(window.ids)
             for place, tag in zip(first_tokens(example.spans, window), example.tags, strict=True):
@@ -139,7 +134,7 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
         settings = TaggerSettings(
             labels=self.labels,
             max_tokens=self.config.limit,
-            stride=self.config.stride,
+            stride=self.config.data.stride,
             characters=self.data.metadata.characters,
         )
         return Tagger(self.model_config(), module, settings, self.data.tokenizer)
@@ -159,7 +154,7 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
                     "score": 100.0 * float(np.mean([a == b for a, b in zip(tags, sentence.tags, strict=True)])),
                     "exact": tuple(tags) == sentence.tags,
                 }
-                for sentence, tags in islice(zip(self.examples, predicted, strict=True), SAMPLES)
+                for sentence, tags in islice(zip(self.examples, predicted, strict=True), self.n_samples)
             ],
         }
 
