@@ -37,8 +37,7 @@ from ..training.config import TrainingConfig
 from ..training.objective import B
 from .bundle import Bundle, is_bundle, sized_tokenizer
 from .run import Files, RunConfig, Task, TooLittleDataError, TrainingData
-from .run.task import DATA, START, TRAIN, VALID, Split, settings_json, split_examples, write_start_weights
-from .scoring import Score
+from .run.task import DATA, START, TRAIN, VALID, Split, left_out, settings_json, split_examples, write_start_weights
 from .text_encoder import STRIDE
 
 HEAD = "head."  # prefix of the names of a head's weights
@@ -362,8 +361,8 @@ class WindowTask(TextEncoderTask[C, E, TextBatch], Generic[C, E]):
         """Return the example that these JSON values are of."""
 
     @abstractmethod
-    def scores(self, predictor: Any) -> Mapping[str, Score]:
-        """Return the scores of all validation examples."""
+    def scores(self, predictor: Any, examples: Sequence[E]) -> dict[str, Any]:
+        """Return the scores of a predictor on some examples, in the form of `evaluate`."""
 
     def write_examples(self, folder: Path, split: Split[E]) -> None:
         """Write the validation examples as JSON lines, since scores are of texts or words."""
@@ -384,8 +383,19 @@ class WindowTask(TextEncoderTask[C, E, TextBatch], Generic[C, E]):
 
     def validate(self, module: nn.Module) -> dict[str, float]:
         """Return the loss of all windows and the scores of all validation examples."""
-        scores = self.scores(self.predictor(module))
-        return {"loss": self.mean_loss(module, self.validation)} | {name: score.value for name, score in scores.items()}
+        scores = self.scores(self.predictor(module), self.examples)["scores"]
+        loss = self.mean_loss(module, self.validation)
+        return {"loss": loss} | {name: score["value"] for name, score in scores.items()}
+
+    def evaluate(self, predictor: Any, files: Files) -> dict[str, Any]:
+        """Return every score over the examples of the files, and how many were left out."""
+        report = TextReport()
+        examples = list(self.read(files.columns, files.train, report))
+        if not examples:
+            raise DataError(f"there are no {self.example_name} to evaluate on")
+        scores = self.scores(predictor, examples)
+        notes = left_out(report).get("verdict", []) + scores.get("verdict", [])
+        return scores | ({"verdict": notes} if notes else {})
 
     def report_sections(self, predictor: Any, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         return {"samples": [ScoredSample(**sample) for sample in metrics["samples"]]}

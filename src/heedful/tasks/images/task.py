@@ -8,7 +8,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -163,7 +163,9 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
         ]
 
     def evaluate(self, predictor: ImageClassifier, files: Files) -> dict[str, Any]:
-        return evaluate_files(predictor, files.train, files.columns)["validation"]
+        """Return the scores over the images of the files; of a set with a test part (t10k, x_test), over that part."""
+        sources = image_sources(files.train, part="test", columns=files.columns)
+        return evaluate_images(predictor, chain.from_iterable(source.images() for source in sources))["validation"]
 
     def report_sections(self, predictor: ImageClassifier, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         """Return the confusion matrix and, if the run's images are there, what the model attends to in some."""
@@ -245,7 +247,6 @@ def evaluate_images(classifier: ImageClassifier, images: Iterable[LabeledImage])
     An image that cannot be read is an error: without it, the score would be of another set.
     """
     labels = classifier.settings.labels
-    true: list[int] = []
     probabilities: list[list[float]] = []
     guesses: list[dict[str, Any]] = []
     for chunk in in_chunks(images, CHUNK):
@@ -253,45 +254,27 @@ def evaluate_images(classifier: ImageClassifier, images: Iterable[LabeledImage])
         with located([image.place for image in chunk]):
             answers = classifier.predict([image.image for image in chunk])
         for image, answer in zip(chunk, answers, strict=True):
-            best = next(iter(answer))
-            true.append(labels.index(image.label))
+            best, probability = next(iter(answer.items()))
             probabilities.append([answer[label] for label in labels])
-            guesses.append(
-                {
-                    "place": image.place,
-                    "label": image.label,
-                    "prediction": best,
-                    "probability": answer[best],
-                    "of_label": answer[image.label],
-                }
-            )
+            guess = {"place": image.place, "label": image.label, "prediction": best, "probability": probability}
+            guesses.append(guess)
     if not guesses:
         raise DataError("there is no image to evaluate on")
+    true = [labels.index(guess["label"]) for guess in guesses]
     scores = class_scores(true, np.array(probabilities), labels)
     return {"validation": scores.to_dict(), "samples": _samples(guesses)}
 
 
-def evaluate_files(
-    classifier: ImageClassifier, paths: Sequence[str], columns: Sequence[str] | None = None
-) -> dict[str, Any]:
-    """Evaluate on a set in files; if it has a test part (t10k, x_test), on that part."""
-    sources = image_sources(paths, part="test", columns=columns)
-    return evaluate_images(classifier, chain.from_iterable(source.images() for source in sources))
-
-
 def _samples(guesses: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the most confident mistakes, at most half of `SAMPLES`, then correct guesses, the classes taking turns."""
-    wrong = sorted(
-        (guess for guess in guesses if guess["label"] != guess["prediction"]), key=lambda guess: -guess["probability"]
-    )[: SAMPLES // 2]
-    turns: Counter[str] = Counter()
-    right: list[tuple[int, dict[str, Any]]] = []
+    wrong: list[dict[str, Any]] = []
+    right: dict[str, list[dict[str, Any]]] = {}
     for guess in guesses:
-        if guess["label"] == guess["prediction"]:
-            right.append((turns[guess["label"]], guess))
-            turns[guess["label"]] += 1
-    right.sort(key=lambda item: item[0])
-    return [*wrong, *(guess for _, guess in right[: SAMPLES - len(wrong)])]
+        is_right = guess["label"] == guess["prediction"]
+        (right.setdefault(guess["label"], []) if is_right else wrong).append(guess)
+    surest = sorted(wrong, key=lambda guess: -guess["probability"])[: SAMPLES // 2]
+    in_turns = (guess for turn in zip_longest(*right.values()) for guess in turn if guess is not None)
+    return [*surest, *islice(in_turns, SAMPLES - len(surest))]
 
 
 def see_samples(

@@ -24,8 +24,7 @@ from ...training.config import TrainingConfig
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
 from ..class_scores import answer_scores, answer_tokens, evaluation, exact_match, token_f1
-from ..run import DataReport, Files
-from ..run.task import left_out
+from ..run import DataReport
 from ..scoring import Score
 from ..text_encoder import Text, uses_segments
 from ..text_encoder_task import FINE_TUNING, EncodedRow, TextEncoderConfig, TextMetadata, WindowedTextConfig, WindowTask
@@ -142,9 +141,13 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]
         logits = logits.masked_fill(~batch.keep[..., None], torch.finfo(logits.dtype).min).transpose(1, 2)
         return cross_entropy(logits, batch.labels, batch.real[:, None].expand(-1, 2))
 
-    def scores(self, predictor: QuestionAnswerer) -> dict[str, Score]:
-        """Return exact match and F1 of all validation questions."""
-        return _scores(predictor, self.examples)
+    def scores(self, predictor: QuestionAnswerer, examples: Sequence[QuestionExample]) -> dict[str, Any]:
+        """Return exact match and F1."""
+        answers = [answer["answer"] for answer in predictor.predict(_items(examples))]
+        scores = evaluation(len(examples), answer_scores(answers, [_references(example) for example in examples]))
+        if not predictor.settings.can_refuse and not all(example.answers for example in examples):
+            scores["verdict"] = ["some questions have no answer, and this model has not learned to refuse"]
+        return scores
 
     # The result.
 
@@ -186,18 +189,6 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]
             ],
         }
 
-    def evaluate(self, predictor: QuestionAnswerer, files: Files) -> dict[str, Any]:
-        """Return exact match and F1 over every question of the files, and how many were left out."""
-        report = TextReport()
-        examples = list(read_questions(files.train, columns=files.columns, report=report))
-        if not examples:
-            raise DataError("there is no question to evaluate on")
-        scores = _scores(predictor, examples)
-        notes = left_out(report).get("verdict", [])
-        if not predictor.settings.can_refuse and not all(example.answers for example in examples):
-            notes.append("some questions have no answer, and this model has not learned to refuse")
-        return evaluation(len(examples), scores) | ({"verdict": notes} if notes else {})
-
     def title(self, predictor: QuestionAnswerer) -> str:
         refuses = ", and says where there is none" if predictor.settings.can_refuse else ""
         return f"answers to questions, found in a text{refuses}"
@@ -225,11 +216,6 @@ def _references(example: QuestionExample) -> list[str]:
 
 def _items(examples: Sequence[QuestionExample]) -> list[Text]:
     return [(example.question, example.context) for example in examples]
-
-
-def _scores(predictor: QuestionAnswerer, examples: Sequence[QuestionExample]) -> dict[str, Score]:
-    answers = [answer["answer"] for answer in predictor.predict(_items(examples))]
-    return answer_scores(answers, [_references(example) for example in examples])
 
 
 def best_threshold(questions: Sequence[QuestionExample], spans: Sequence[SpanScores]) -> float:

@@ -6,7 +6,7 @@ Shapes: B windows, T tokens, C tags.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,7 +21,6 @@ from ...errors import DataError
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
 from ..class_scores import (
-    ClassScore,
     accuracy,
     class_table,
     confusion_matrix,
@@ -31,7 +30,7 @@ from ..class_scores import (
     macro_f1,
     marks_entities,
 )
-from ..run import DataReport, Files, TooLittleDataError
+from ..run import DataReport, TooLittleDataError
 from ..scoring import Score
 from ..text_encoder_task import EncodedRow, TextEncoderConfig, TextMetadata, WindowedTextConfig, WindowTask
 from .predictor import Tagger, TaggerSettings, first_tokens
@@ -115,7 +114,6 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
     def setup(self) -> None:
         """Monitor entity F1, or accuracy where the tags mark no entities."""
         super().setup()
-        self.true_tags = [sentence.tags for sentence in self.examples]
         self.monitor = Monitor("f1" if marks_entities(self.labels) else "accuracy", higher_is_better=True)
 
     def loss(self, module: nn.Module, batch: TextBatch) -> Loss:
@@ -124,9 +122,8 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
         smoothing = self.config.training.label_smoothing
         return cross_entropy(logits, batch.labels.clamp(min=0), batch.labels >= 0, smoothing=smoothing)
 
-    def scores(self, predictor: Tagger) -> dict[str, Score]:
-        """Return the scores of all validation sentences."""
-        return tag_scores(predict_tags(predictor, self.examples), self.true_tags, self.labels)[0]
+    def scores(self, predictor: Tagger, examples: Sequence[TaggedSentence]) -> dict[str, Any]:
+        return tag_scores(predict_tags(predictor, examples), _true_tags(examples), predictor.settings.labels)
 
     # The result.
 
@@ -142,7 +139,7 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
     def final_evaluation(self, predictor: Tagger) -> dict[str, Any]:
         """Score all validation sentences; as a baseline, give each token the tag it most often has in training."""
         predicted = predict_tags(predictor, self.examples)
-        validation = _evaluation(predicted, self.true_tags, self.labels)
+        validation = tag_scores(predicted, _true_tags(self.examples), self.labels)
         validation["scores"]["baseline"] = self._baseline().to_dict()
         return {
             "validation": validation,
@@ -157,14 +154,6 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
                 for sentence, tags in islice(zip(self.examples, predicted, strict=True), self.n_samples)
             ],
         }
-
-    def evaluate(self, predictor: Tagger, files: Files) -> dict[str, Any]:
-        """Return every score over the sentences of the files."""
-        sentences = list(read_tagged(files.train, columns=files.columns))
-        if not sentences:
-            raise DataError("there is no tagged sentence to evaluate on")
-        true_tags = [sentence.tags for sentence in sentences]
-        return _evaluation(predict_tags(predictor, sentences), true_tags, predictor.settings.labels)
 
     def title(self, predictor: Tagger) -> str:
         labels = predictor.settings.labels
@@ -193,10 +182,8 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
             pairs = [(int(token), int(tag)) for token, tag in zip(*self.data.valid[row], strict=True) if tag]
             predicted.append([self.labels[common.get(token, 1) - 1] for token, _ in pairs])
             true.append([self.labels[tag - 1] for _, tag in pairs])
-        scores, _ = tag_scores(predicted, true, self.labels)
-        return Score(
-            f"{scores[self.monitor.name].metric} of each token's commonest tag", scores[self.monitor.name].value
-        )
+        score = tag_scores(predicted, true, self.labels)["scores"][self.monitor.name]
+        return Score(f"{score['metric']} of each token's commonest tag", score["value"])
 
 
 def predict_tags(predictor: Tagger, sentences: Sequence[TaggedSentence]) -> list[list[str]]:
@@ -204,28 +191,23 @@ def predict_tags(predictor: Tagger, sentences: Sequence[TaggedSentence]) -> list
     return [tagged.tags for tagged in predictor.tag_words([sentence.tokens for sentence in sentences])]
 
 
-def _evaluation(
-    predicted: Sequence[Sequence[str]], true: Sequence[Sequence[str]], labels: Sequence[str]
-) -> dict[str, Any]:
-    """Return the scores as metrics.json has them."""
-    scores, classes = tag_scores(predicted, true, labels)
-    return evaluation(len(true), scores, classes=[asdict(label) for label in classes])
+def _true_tags(sentences: Sequence[TaggedSentence]) -> list[Sequence[str]]:
+    return [sentence.tags for sentence in sentences]
 
 
 def tag_scores(
     predicted: Sequence[Sequence[str]], true: Sequence[Sequence[str]], labels: Sequence[str]
-) -> tuple[dict[str, Score], list[ClassScore]]:
+) -> dict[str, Any]:
     """Return entity-level F1 if the tags mark entities, otherwise accuracy and macro F1 of the words' tags."""
-    numbers = {
-        label: number for number, label in enumerate(dict.fromkeys((*labels, *(t for tags in true for t in tags))))
-    }
-    matrix = confusion_matrix(
-        [numbers[tag] for tags in true for tag in tags],
-        [numbers[tag] for tags in predicted for tag in tags],
-        len(numbers),
-    )
+    names = list(dict.fromkeys((*labels, *chain.from_iterable(true))))
+    numbers = {name: number for number, name in enumerate(names)}
+    ids = ([numbers[tag] for tags in side for tag in tags] for side in (true, predicted))
+    matrix = confusion_matrix(*ids, len(names))
     right = Score("accuracy of words", accuracy(matrix))
     if marks_entities(labels):
         scores, classes = entity_scores(predicted, true)
-        return {**scores, "accuracy": right}, classes
-    return {"accuracy": right, "macro_f1": Score("macro F1", macro_f1(matrix))}, each_class(matrix, list(numbers))
+        scores["accuracy"] = right
+    else:
+        scores = {"accuracy": right, "macro_f1": Score("macro F1", macro_f1(matrix))}
+        classes = each_class(matrix, names)
+    return evaluation(len(true), scores, classes=[asdict(label) for label in classes])
