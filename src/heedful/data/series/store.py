@@ -88,7 +88,7 @@ class Stored:
     file: str
     start: int
     steps: int
-    times: Literal["date", "step"] | None
+    times: str | None  # "date" or "step"
 
 
 class SeriesStore:
@@ -100,7 +100,6 @@ class SeriesStore:
         meta, self.fingerprint = _FILES.read(folder)
         self.columns: tuple[str, ...] = tuple(meta["columns"])
         self.scale = ColumnScale.from_dict(meta["scale"])
-        self.step: str | None = meta["step"]
         self.season: int | None = meta["season"]
         self.whole: bool = meta["whole"]  # whether everything was observed
         self.series = [Stored(**series) for series in meta["series"]]
@@ -129,7 +128,6 @@ class SeriesStore:
             meta |= {
                 "columns": series[0].columns,
                 "scale": scale.to_dict(),
-                "step": Counter(item.spacing.step for item in series).most_common(1)[0][0],
                 "season": Counter(item.spacing.season for item in series).most_common(1)[0][0],
                 "whole": _write_arrays([files[name] for name in _ARRAYS], series, scale),
                 "series": [asdict(stored) for stored in _places(series)],

@@ -227,13 +227,15 @@ class _Table:
         place: Callable[[int], str] = lambda row: f"{self.path}:{lines[row]}"  # noqa: E731
         if not self._time:
             return Series(name, self.columns, values, None, lines, str(self.path), Spacing(None, None))
-        times, notes = read_times(cells, place), ()
-        if descending(times):
+        times = read_times(cells, place)
+        turned = descending(times)
+        if turned:
             times, values, lines = times[::-1].copy(), values[::-1].copy(), lines[::-1].copy()
-            notes = ("the newest step stood first; the series was turned round",)
         check_order(times, place)
         spaced = spacing(times)
-        spaced = replace(spaced, notes=(*notes, *spaced.notes))
+        if turned:
+            notes = ("the newest step stood first; the series was turned round", *spaced.notes)
+            spaced = replace(spaced, notes=notes)
         return Series(name, self.columns, values, times, lines, str(self.path), spaced)
 
 

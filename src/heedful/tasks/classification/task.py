@@ -3,7 +3,7 @@
 Shapes: N texts, C classes.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -24,7 +24,7 @@ from ...errors import ConfigError, DataError
 from ...lens.report import Confusion, ScoredSample
 from ...training.loss import Loss, loss_of
 from ...training.objective import Monitor
-from ..class_scores import ClassScores, class_scores, class_table
+from ..class_scores import class_scores, class_table
 from ..predictor import in_chunks, located
 from ..run import DataReport, Files, TooLittleDataError
 from ..run.task import left_out
@@ -184,10 +184,25 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
         }
 
     def evaluate(self, predictor: Classifier, files: Files) -> dict[str, Any]:
-        """Return every score over the texts of the files, and how many were left out."""
-        reading = TextReport()
-        examples = read_labeled_texts(files.train, columns=files.columns, reading=reading)
-        return evaluate_classifier(predictor, examples).to_dict() | left_out(reading)
+        """Return every score over the texts of the files, and how many were left out.
+
+        A text that cannot be read or has an unknown class is an error: without it, the set would be another one.
+        """
+        labels, report = predictor.settings.labels, TextReport()
+        if predictor.settings.means != "one":
+            raise ConfigError(
+                "this classifier's classes do not exclude each other; it is not scored by the likeliest one"
+            )
+        true, probabilities = list[int](), list[list[float]]()
+        for chunk in in_chunks(self.read(files.columns, files.train, report), CHUNK):
+            true += [class_id(example, labels) for example in chunk]
+            texts = [example.text if example.second is None else (example.text, example.second) for example in chunk]
+            with located([example.place for example in chunk]):
+                answers = predictor.predict(texts)
+            probabilities += [[answer[label] for label in labels] for answer in answers]
+        if not true:
+            raise DataError("there is no labeled text to evaluate on")
+        return class_scores(true, np.array(probabilities), labels).to_dict() | left_out(report)
 
     @torch.inference_mode()
     def _probabilities(self, module: nn.Module) -> NDArray[np.float64]:
@@ -234,23 +249,6 @@ def targets(store: TokenStore) -> NDArray[np.integer[Any]]:
     """Return (N, 2): the class of each row and where its second text begins."""
     ends = np.cumsum(store.lengths.sum(axis=1, dtype=np.int64))
     return store.flat[ends[:, None] - [2, 1]]
-
-
-def evaluate_classifier(classifier: Classifier, examples: Iterable[LabeledText]) -> ClassScores:
-    """Score labeled texts; a text that cannot be read or has an unknown class is an error: it would change the set."""
-    labels = classifier.settings.labels
-    if classifier.settings.means != "one":
-        raise ConfigError("this classifier's classes do not exclude each other; it is not scored by the likeliest one")
-    true, probabilities = list[int](), list[list[float]]()
-    for chunk in in_chunks(examples, CHUNK):
-        true += [class_id(example, labels) for example in chunk]
-        texts = [example.text if example.second is None else (example.text, example.second) for example in chunk]
-        with located([example.place for example in chunk]):
-            answers = classifier.predict(texts)
-        probabilities += [[answer[label] for label in labels] for answer in answers]
-    if not true:
-        raise DataError("there is no labeled text to evaluate on")
-    return class_scores(true, np.array(probabilities), labels)
 
 
 def _input(sample: Mapping[str, Any]) -> Text:

@@ -20,7 +20,7 @@ from ...core import Forecaster
 from ...data.series import ColumnScale, Series, format_time, read_series
 from ...errors import ConfigError, DataError, unknown
 from ...families import Imported
-from ...lens.trace import Trace, hookable_copy, trace
+from ...lens.trace import trace
 from ..bundle import Bundle
 from ..inspection.document import Inspection, check_options, patch_token
 from ..predictor import InputKind, ItemError, OutputKind, Predictor
@@ -185,6 +185,9 @@ class SeriesForecaster(Predictor[Any, Any]):
             (forecast,) = self.predict([values])
         except ItemError as error:
             raise DataError(f"{item}: {error.reason}" if table else error.reason) from None
+        forecaster, row = self.hookable_copy(), column // self.module.embedding.n_channels
+        with trace(forecaster.module) as traced:  # on the row that contains the column
+            forecaster._forecast(self.prepared(values).rows[row][None])
         context = newest(values, length).reshape(length, -1)[:, column].tolist()
         times = None if table is None else table.times
         embedding = self.module.embedding
@@ -203,7 +206,7 @@ class SeriesForecaster(Predictor[Any, Any]):
                 "truth": None,
                 "patches": patches,
             },
-            **inspection.internals(self.module, self._trace(values, column)),
+            **inspection.internals(self.module, traced),
         }
 
     def _read_table(self, path: Path, options: Mapping[str, Any]) -> Series:
@@ -216,17 +219,6 @@ class SeriesForecaster(Predictor[Any, Any]):
         if len(first.columns) > 1 and "column" not in options:
             warnings.warn(f"{path}: of {len(first.columns):,} columns {first.columns[0]!r} is shown", stacklevel=2)
         return first
-
-    @torch.inference_mode()
-    def _trace(self, values: Any, column: int) -> Trace:
-        """Trace the module on the row that contains a column."""
-        module = hookable_copy(self.module)
-        rows = torch.from_numpy(self.prepared(values).rows)
-        row = rows[column // module.embedding.n_channels][None].to(next(module.parameters()).device)
-        observed = ~row.isnan().any(dim=2)
-        with trace(module) as seen:
-            module(row, None if observed.all() else observed)
-        return seen
 
 
 def newest(series: object, length: int) -> NDArray[np.float64]:
