@@ -401,7 +401,7 @@ def test_what_is_stored_comes_back(tmp_path: Path) -> None:
     store = ImageStore(tmp_path / "store")
     np.testing.assert_array_equal(store.pixels, images)
     assert (len(store), store.labels.tolist(), store.place(1)) == (3, [5, 6, 7], "place\\n1")
-    assert (store.rows(TRAIN).tolist(), store.rows(VALID).tolist()) == ([0], [1])
+    assert (store.part(TRAIN).rows.tolist(), store.part(VALID).rows.tolist()) == ([0], [1])
 
 
 @pytest.mark.parametrize("name", ["pixels.bin", "labels.bin", "parts.bin", "places.txt", "meta.json"])

@@ -74,7 +74,7 @@ def test_image_evaluation_matches_predict(trained: tuple[Path, ImageClassifier])
     folder, _ = trained
     model = heedful.load(folder, "images")
     store = ImageStore(folder / "data" / "images")
-    rows = store.rows(VALID)
+    rows = store.part(VALID).rows
     answers = model.predict([store.pixels[row] for row in rows])
     right = [next(iter(answer)) == CLASSES[store.labels[row]] for answer, row in zip(answers, rows, strict=True)]
     metrics = read_mapping(folder / "metrics.json")

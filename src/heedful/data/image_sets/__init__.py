@@ -7,8 +7,11 @@ number for each image), places.txt (a line for each) and meta.json.
 Shapes: N images, H height, W width, C channels.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from itertools import chain
 from pathlib import Path
 from typing import IO, Final
@@ -23,10 +26,8 @@ from ..readers.files import csv_rows, opened, split_lines, walk
 from ..report import FileReport, ImageReport
 from .formats import ImageSource, LabeledImage, Part, idx_in, idx_source, is_idx, npz_source
 
-__all__ = [
-    *("ImageSource", "ImageStore", "LabeledImage", "Part"),
-    *("common_shape", "image_sources", "images_in", "resized_images", "write_images"),
-]
+__all__ = ["ImageSource", "ImageStore", "LabeledImage", "Part", "common_shape", "image_sources", "images_in"]
+__all__ += ["resized_images", "write_images"]
 
 RESAMPLE: Final = "bilinear"
 BROKEN = "broken or no image"
@@ -239,7 +240,7 @@ def _seen(image: object) -> tuple[Pixels, bool]:
 
 
 class ImageStore:
-    """`pixels` (N, H, W, C) are mapped; `labels` (N) are ids of classes; `rows(TRAIN)` are the images for training."""
+    """`pixels` (N, H, W, C) are mapped; `labels` (N) are ids of classes; `rows` are the images of one part, or all."""
 
     def __init__(self, folder: str | Path) -> None:
         """Open a store and check every byte of it."""
@@ -252,13 +253,16 @@ class ImageStore:
         self.labels: NDArray[np.int32] = np.fromfile(self.folder / LABELS, np.int32)
         self._parts = np.fromfile(self.folder / PARTS, np.uint8)
         self._places: list[str] | None = None
+        self.rows: NDArray[np.intp] = np.arange(len(self.labels))
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.rows)
 
-    def rows(self, part: int) -> NDArray[np.intp]:
-        """Return the rows of a part: TRAIN, VALID or UNUSED."""
-        return np.flatnonzero(self._parts == part)
+    def part(self, part: int) -> ImageStore:
+        """Return the store with the rows of a part alone: TRAIN, VALID or UNUSED."""
+        store = copy(self)
+        store.rows = np.flatnonzero(self._parts == part)
+        return store
 
     def place(self, row: int) -> str:
         if self._places is None:

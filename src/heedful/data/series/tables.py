@@ -228,15 +228,14 @@ class _Table:
         if not self._time:
             return Series(name, self.columns, values, None, lines, str(self.path), Spacing(None, None))
         times = read_times(cells, place)
-        turned = descending(times)
-        if turned:
+        notes: tuple[str, ...] = ()
+        if descending(times):
             times, values, lines = times[::-1].copy(), values[::-1].copy(), lines[::-1].copy()
+            notes = ("the newest step stood first; the series was turned round",)
         check_order(times, place)
-        spaced = spacing(times)
-        if turned:
-            notes = ("the newest step stood first; the series was turned round", *spaced.notes)
-            spaced = replace(spaced, notes=notes)
-        return Series(name, self.columns, values, times, lines, str(self.path), spaced)
+        even = spacing(times)
+        even = replace(even, notes=notes + even.notes)
+        return Series(name, self.columns, values, times, lines, str(self.path), even)
 
 
 def parse_number(cell: str) -> float:

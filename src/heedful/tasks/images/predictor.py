@@ -30,7 +30,7 @@ from ...lens.recorder import record
 from ...lens.report import SeenImage
 from ...lens.trace import trace
 from ..inspection.document import Inspection, check_options, patch_token, ranked_classes
-from ..predictor import InputKind, OutputKind, Predictor
+from ..predictor import InputKind, OutputKind, Predictor, in_chunks
 from ..text_encoder import BATCH_TOKENS
 
 PREPROCESSOR = "preprocessor_config.json"
@@ -136,13 +136,10 @@ class ImageClassifier(Predictor[Any, dict[str, float]]):
 
         An image is a path, the bytes of a file, a Pillow image, or an array or nested lists: see `data.images`.
         """
-        images_list, rows = self._listed(images), self.batch_size
         return [
             answer
-            for first in range(0, len(images_list), rows)
-            for answer in self.look(
-                [self._numbered(image, index) for index, image in enumerate(images_list[first : first + rows], first)]
-            )
+            for chunk in in_chunks(enumerate(self._listed(images)), self.batch_size)
+            for answer in self.look([self._numbered(image, index) for index, image in chunk])
         ]
 
     @property

@@ -89,7 +89,7 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
         return open_images(folder)
 
     def model_config(self) -> FamilyConfig:
-        size, _, n_channels = self.data.train.store.pixels.shape[1:]
+        size, _, n_channels = self.data.train.pixels.shape[1:]
         return self.config.model_for(size, n_channels, len(self.data.metadata.labels))
 
     def build(self) -> nn.Module:
@@ -126,16 +126,17 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
                 sums = cross_entropy(logits, batch.labels, batch.keep)
                 plain, count = plain + sums.plain, count + sums.n
                 taken.append(logits[: len(batch.rows)].argmax(dim=-1))
-        labels = self.data.valid.store.labels[self.data.valid.rows]
+        labels = self.data.valid.labels[self.data.valid.rows]
         predicted = torch.cat(taken).cpu().numpy()
         confusion = confusion_matrix(labels.tolist(), predicted, len(self.data.metadata.labels))
         return {"loss": float(plain / count), "accuracy": accuracy(confusion), "macro_f1": macro_f1(confusion)}
 
     def final_evaluation(self, predictor: ImageClassifier) -> dict[str, Any]:
         """Score all validation images, prepared as a user's would be."""
-        store, labels = self.data.valid.store, predictor.settings.labels
-        rows = self.data.valid.rows.tolist()
-        images = (LabeledImage(store.pixels[row], labels[store.labels[row]], store.place(row)) for row in rows)
+        store, labels = self.data.valid, predictor.settings.labels
+        images = (
+            LabeledImage(store.pixels[row], labels[store.labels[row]], store.place(row)) for row in store.rows.tolist()
+        )
         return evaluate_images(predictor, images)
 
     def identity(self) -> dict[str, str]:
@@ -281,8 +282,8 @@ def see_samples(
     classifier: ImageClassifier, data: Path, samples: Sequence[Mapping[str, Any]], n: int = 8
 ) -> list[SeenImage]:
     """Return attention pictures of some `samples` of metrics.json, half of them mistakes if there are enough."""
-    store = ImageStore(data / IMAGES)
-    at = {store.place(row): row for row in store.rows(VALID).tolist()}
+    store = ImageStore(data / IMAGES).part(VALID)
+    at = {store.place(row): row for row in store.rows.tolist()}
     wrong, right = (
         [sample for sample in samples if (sample["label"] == sample["prediction"]) is truth] for truth in (False, True)
     )

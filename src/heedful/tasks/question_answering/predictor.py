@@ -94,8 +94,7 @@ class QuestionAnswerer(WindowPredictor[ExtractedAnswer]):
         Probabilities are over all spans of the context, and over no answer if the model can refuse.
         """
         return [
-            self.ranked(context, scores, count)
-            for (_, context), scores in zip(items, self.span_scores(items), strict=True)
+            self.ranked(item[1], scores, count) for item, scores in zip(items, self.span_scores(items), strict=True)
         ]
 
     def ranked(self, context: str, spans: SpanScores, count: int) -> list[ExtractedAnswer]:

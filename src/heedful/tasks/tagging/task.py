@@ -201,8 +201,8 @@ def tag_scores(
     """Return entity-level F1 if the tags mark entities, otherwise accuracy and macro F1 of the words' tags."""
     names = list(dict.fromkeys((*labels, *chain.from_iterable(true))))
     numbers = {name: number for number, name in enumerate(names)}
-    ids = ([numbers[tag] for tags in side for tag in tags] for side in (true, predicted))
-    matrix = confusion_matrix(*ids, len(names))
+    true_ids, predicted_ids = ([numbers[tag] for tags in side for tag in tags] for side in (true, predicted))
+    matrix = confusion_matrix(true_ids, predicted_ids, len(names))
     right = Score("accuracy of words", accuracy(matrix))
     if marks_entities(labels):
         scores, classes = entity_scores(predicted, true)
