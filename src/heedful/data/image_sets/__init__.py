@@ -273,23 +273,14 @@ class ImageStore:
 class ImageWriter:
     """Writes images one by one, and at the end their labels and parts."""
 
-    def __init__(self, files: dict[str, Path], shape: tuple[int, int, int], pixels: IO[bytes], places: IO[str]) -> None:
-        self._files, self._shape, self._pixels, self._places = files, shape, pixels, places
-        self.count = 0
+    def __init__(self, pixels: IO[bytes], places: IO[str]) -> None:
+        self._pixels, self._places = pixels, places
+        self.labels: Sequence[int] = ()  # the ids of the classes, and the part of each image
+        self.parts: Sequence[int] = ()
 
     def add(self, pixels: Pixels, place: str) -> None:
-        if pixels.shape != self._shape or pixels.dtype != np.uint8:
-            raise ValueError(f"this store holds bytes of {self._shape}, not {pixels.dtype} of {pixels.shape}")
         self._pixels.write(np.ascontiguousarray(pixels).data)
         self._places.write(place.replace("\n", "\\n") + "\n")
-        self.count += 1
-
-    def finish(self, labels: Sequence[int], parts: Sequence[int]) -> None:
-        """Write the ids of the classes and the part of each image."""
-        for name, values in ((LABELS, np.asarray(labels, np.int32)), (PARTS, np.asarray(parts, np.uint8))):
-            if values.shape != (self.count,):
-                raise ValueError(f"{self.count} images need as many {name}, not {values.shape}")
-            values.tofile(self._files[name])
 
 
 @contextmanager
@@ -300,6 +291,8 @@ def write_images(folder: Path, shape: tuple[int, int, int]) -> Iterator[ImageWri
             files[PIXELS].open("wb", buffering=1 << 20) as pixels,
             files[PLACES].open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as places,
         ):
-            writer = ImageWriter(files, shape, pixels, places)
+            writer = ImageWriter(pixels, places)
             yield writer
-        meta["shape"] = [writer.count, *shape]
+        np.asarray(writer.labels, np.int32).tofile(files[LABELS])
+        np.asarray(writer.parts, np.uint8).tofile(files[PARTS])
+        meta["shape"] = [len(writer.labels), *shape]

@@ -54,8 +54,6 @@ class ColumnScale(Config):
     def of(cls, values: NDArray[np.float64], transform: Literal["none", "log"] = "none") -> ColumnScale:
         """Return the scale by mean and deviation of the observed values of (L, C); a constant is only moved."""
         taken = cls(transform=transform).apply(values)
-        if np.isnan(taken).all(axis=0).any():
-            raise DataError("a column was observed nowhere")
         location, deviation = np.nanmean(taken, axis=0), np.nanstd(taken, axis=0)
         constant = deviation <= 1e-12 * np.abs(location)
         width = np.where(constant, 1.0, deviation)

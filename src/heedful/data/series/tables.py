@@ -85,9 +85,7 @@ def report_series(series: Series, report: SeriesReport) -> None:
     """Add a series to a report: length, step, first and last time, and what is missing."""
     report.columns = series.columns
     missing = np.isnan(series.values).sum(axis=0)
-    first, last = (
-        (None, None) if series.times is None else (format_time(series.times[0]), format_time(series.times[-1]))
-    )
+    first, last = (None if series.times is None else format_time(series.times[step]) for step in (0, -1))
     report.series.append(
         {
             "name": series.name,
@@ -176,18 +174,17 @@ class _Table:
 
     def _chosen(self, columns: Sequence[str] | None) -> list[int]:
         others = [place for place in range(len(self.header)) if place not in self._time and place != self._name]
-        names = [self.header[place] for place in others]
         if columns is None:
             if not others:
                 raise DataError(f"{self.path}: there is no column of numbers beside {', '.join(self.header)}")
             return others
-        folded = [name.casefold() for name in names]
         chosen = []
         for name in columns:
-            exact = name if name in names else None
-            if exact is None and folded.count(name.casefold()) != 1:
-                raise DataError(f"{self.path}: {unknown('column', name, names)}")
-            chosen.append(others[names.index(exact) if exact is not None else folded.index(name.casefold())])
+            exact = [place for place in others if self.header[place] == name]
+            alike = [place for place in others if self.header[place].casefold() == name.casefold()]
+            if not exact and len(alike) != 1:
+                raise DataError(f"{self.path}: {unknown('column', name, [self.header[place] for place in others])}")
+            chosen += exact or alike
         return chosen
 
     def series(self) -> Iterator[Series]:

@@ -201,9 +201,8 @@ def prepare_images(
                     report,
                 )
         ids = {label: number for number, label in enumerate(labels)}
-        writer.finish(
-            [ids.get(row.label, -1) for row in rows], [row.part for row in rows]
-        )  # a dropped one may have none
+        writer.labels = [ids.get(row.label, -1) for row in rows]  # a dropped one may have none
+        writer.parts = [row.part for row in rows]
     settings = trained
     if settings is None:
         mean, std = mean_and_std(ImageStore(folder / IMAGES).part(TRAIN))

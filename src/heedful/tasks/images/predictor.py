@@ -167,7 +167,9 @@ class ImageClassifier(Predictor[Any, dict[str, float]]):
         """Return a published model with the preprocessing of its authors."""
         config: Any = checkpoint.config
         n_classes = _n_classes(config, checkpoint.module)
-        labels = _told_apart(checkpoint.labels) or tuple(map(str, range(n_classes)))
+        times = Counter(checkpoint.labels)  # a crane is a bird and a machine: names that several have get their number
+        names = (f"{name} ({n})" if times[name] > 1 else name for n, name in enumerate(checkpoint.labels))
+        labels = tuple(names) or tuple(map(str, range(n_classes)))
         return cls(config, checkpoint.module, published_settings(folder, config, labels))
 
     def hf_files(self, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -232,12 +234,6 @@ def _n_classes(config: FamilyConfig, module: nn.Module) -> int:
             "classes of images apart; one with a head of classes does"
         )
     return head.out_proj.out_features
-
-
-def _told_apart(labels: Sequence[str]) -> tuple[str, ...]:
-    """Add its number to a name that several classes have (a crane is a bird and a machine)."""
-    times = Counter(labels)
-    return tuple(f"{label} ({place})" if times[label] > 1 else label for place, label in enumerate(labels))
 
 
 def prepare_pixels(pixels: Pixels, settings: ImageSettings, height: int, width: int) -> NDArray[np.float32]:

@@ -28,14 +28,7 @@ from ..run import DataReport
 from ..scoring import Score
 from ..text_encoder import Text, uses_segments
 from ..text_encoder_task import FINE_TUNING, EncodedRow, TextEncoderConfig, TextMetadata, WindowedTextConfig, WindowTask
-from .predictor import (
-    MAX_TOKENS,
-    STRIDE,
-    QuestionAnswerer,
-    QuestionAnswererSettings,
-    SpanScores,
-    character_bounds,
-)
+from .predictor import MAX_TOKENS, STRIDE, QuestionAnswerer, QuestionAnswererSettings, SpanScores, character_bounds
 
 ANSWERABLE, UNANSWERABLE = "with an answer", "without an answer"  # labels in the report of the data
 SENTENCE_END = re.compile(r"(?<=[.?!。？！])\s+")

@@ -5,8 +5,8 @@ Shapes: B windows, T tokens, C tags.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from itertools import chain, islice
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,16 +20,7 @@ from ...data.text_batch import TagBatch, TextBatch
 from ...errors import DataError
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
-from ..class_scores import (
-    accuracy,
-    class_table,
-    confusion_matrix,
-    each_class,
-    entity_scores,
-    evaluation,
-    macro_f1,
-    marks_entities,
-)
+from ..class_scores import class_table, marks_entities, tag_scores
 from ..run import DataReport, TooLittleDataError
 from ..scoring import Score
 from ..text_encoder_task import EncodedRow, TextEncoderConfig, TextMetadata, WindowedTextConfig, WindowTask
@@ -193,21 +184,3 @@ def predict_tags(predictor: Tagger, sentences: Sequence[TaggedSentence]) -> list
 
 def _true_tags(sentences: Sequence[TaggedSentence]) -> list[Sequence[str]]:
     return [sentence.tags for sentence in sentences]
-
-
-def tag_scores(
-    predicted: Sequence[Sequence[str]], true: Sequence[Sequence[str]], labels: Sequence[str]
-) -> dict[str, Any]:
-    """Return entity-level F1 if the tags mark entities, otherwise accuracy and macro F1 of the words' tags."""
-    names = list(dict.fromkeys((*labels, *chain.from_iterable(true))))
-    numbers = {name: number for number, name in enumerate(names)}
-    true_ids, predicted_ids = ([numbers[tag] for tags in side for tag in tags] for side in (true, predicted))
-    matrix = confusion_matrix(true_ids, predicted_ids, len(names))
-    right = Score("accuracy of words", accuracy(matrix))
-    if marks_entities(labels):
-        scores, classes = entity_scores(predicted, true)
-        scores["accuracy"] = right
-    else:
-        scores = {"accuracy": right, "macro_f1": Score("macro F1", macro_f1(matrix))}
-        classes = each_class(matrix, names)
-    return evaluation(len(true), scores, classes=[asdict(label) for label in classes])
