@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import IO, BinaryIO, Literal, NamedTuple
+from typing import IO, BinaryIO, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ MOST_LABELS = 1 << 28
 NAMES = (("x", "y"), ("images", "labels"), ("X", "Y"), ("X", "y"), ("data", "target"), ("arr_0", "arr_1"))
 PARTS: dict[Part, tuple[str, ...]] = {"train": ("train",), "test": ("test", "t10k")}
 ENDING = ".npy"
+ArrayHeader: TypeAlias = tuple[tuple[int, ...], np.dtype[np.generic]]  # shape and type, as a file declares them
 LARGEST_LABELS = 1 << 30  # bytes
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
@@ -54,13 +55,6 @@ class ImageSource:
     files: tuple[Path, ...]
     images: Callable[[], Iterator[LabeledImage]]
     passed_over: tuple[str, ...] = ()  # files that lie there and are no images by their names
-
-
-class ArrayHeader(NamedTuple):
-    """Shape and type of an array as its file declares them."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[np.generic]
 
 
 def is_idx(path: Path) -> bool:
@@ -138,7 +132,7 @@ def _idx_header(stream: BinaryIO, path: Path) -> ArrayHeader:
     if not _is_idx(head):
         raise DataError(f"{path} is not an idx file: it begins with {head.hex(' ')}")
     shape = struct.unpack(f">{head[3]}I", _exactly(stream, 4 * head[3], path))
-    return ArrayHeader(shape, np.dtype(TYPES[head[2]]))
+    return shape, np.dtype(TYPES[head[2]])
 
 
 def _exactly(stream: BinaryIO, size: int, path: Path) -> bytes:
@@ -228,7 +222,7 @@ def _npz_header(stream: IO[bytes], archive: zipfile.ZipFile, path: Path, name: s
     there = archive.getinfo(name + ENDING).file_size - stream.tell()
     if math.prod(shape) * dtype.itemsize != there:
         raise DataError(f"{path}: {name} claims the shape {shape} of {dtype}, but {there:,} bytes are there")
-    return ArrayHeader(shape, dtype)
+    return shape, dtype
 
 
 @contextmanager

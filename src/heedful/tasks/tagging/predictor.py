@@ -21,8 +21,7 @@ from ...errors import DataError
 from ...families import Imported
 from ..class_scores import EntitySpan, entity_spans, marks_entities
 from ..predictor import OutputKind, plain
-from ..text_encoder import InspectedText, Text, checkpoint_labels
-from ..text_windows import STRIDE, WindowPredictor
+from ..text_encoder import STRIDE, InspectedText, Text, WindowPredictor, checkpoint_labels
 
 WORD = re.compile(r"\S+")
 
