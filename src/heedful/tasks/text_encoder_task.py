@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -136,17 +136,10 @@ class TextEncoderConfig(RunConfig):
         )
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read settings from a file. With a base, the model is the base's, with the changes in `values`."""
-        values = dict(values)
-        model, folder = values.get("model", {}), values.get("base")
-        if folder is not None:
-            if isinstance(model, str) or (isinstance(model, Mapping) and "preset" in model):
-                raise ConfigError(f"{cls.title}: the base {folder} is a model already; leave out the preset")
-            if isinstance(model, Mapping) and "family" not in model:
-                base = PretrainedEncoder.read(str(folder))
-                values["model"] = base.config.changed(**{**model, "head": cls.head})
-        return super().from_dict(values)
+    def settings_on_base(cls, base: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the model's config, with the head of this task."""
+        model = {**values.get("model", {}), "head": cls.head}
+        return {"model": PretrainedEncoder.read(base).config.changed(**model)}
 
     @classmethod
     def default_training(cls, values: Mapping[str, Any]) -> TrainingConfig:

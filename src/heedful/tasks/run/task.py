@@ -18,6 +18,7 @@ from ...data.report import DataReport, SplitReport
 from ...data.validation_split import EVERY, held_out
 from ...errors import ConfigError, DataError, unknown
 from ...families import build, config_of
+from ...families.weights import put_weights
 from ...files import replacing, sha256_of
 from ...training.config import TrainingConfig
 from ...training.loss import Loss
@@ -56,11 +57,17 @@ class RunConfig(Config):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read the settings of a file; a model without family or preset changes the default preset.
+        """Read the settings of a file; a model without family or preset changes the base, or the default preset.
 
         Settings that the file leaves out have the defaults of the task.
         """
         settings = dict(values)
+        model, base = settings.get("model", {}), settings.get("base")
+        if base is not None:
+            if isinstance(model, str) or (isinstance(model, Mapping) and "preset" in model):
+                raise ConfigError(f"{cls.title}: the base {base} is a model already; leave out the preset")
+            if isinstance(model, Mapping) and "family" not in model:  # a run.yaml is complete already
+                settings |= cls.settings_on_base(str(base), settings)
         model = settings.get("model")
         if isinstance(model, Mapping) and not model.keys() & {"preset", "family"}:
             model = {"preset": cls.preset, **model}
@@ -76,6 +83,11 @@ class RunConfig(Config):
             if part.name != "model" and isinstance(default, Config) and isinstance(settings.get(part.name), Mapping):
                 settings[part.name] = default.changed(**settings[part.name])
         return super().from_dict(settings)
+
+    @classmethod
+    def settings_on_base(cls, base: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the settings that a new run takes from a base, with the changes in `values`."""
+        return {}
 
     @classmethod
     def default_training(cls, values: Mapping[str, Any]) -> TrainingConfig:
@@ -271,9 +283,7 @@ class Task(ABC, Generic[C, D, B]):
     config_class: ClassVar[type[Any]]
     example_name: ClassVar[str] = "examples"  # in the plural
     artifacts: ClassVar[tuple[str, ...]] = ()  # further files and folders in a run's folder
-    frozen_settings: ClassVar[
-        tuple[str, ...]
-    ] = ()  # names in `data_settings` that cannot change once a run has trained
+    frozen_settings: ClassVar[tuple[str, ...]] = ()  # of `data_settings`: they cannot change once a run has trained
 
     config: C
     data: D
@@ -323,8 +333,11 @@ class Task(ABC, Generic[C, D, B]):
         """Return the model's config, which may depend on the data."""
 
     def build(self) -> nn.Module:
-        """Build the module that training starts with."""
-        return build(self.model_config())
+        """Build the module that training starts with: new weights, or those of the base."""
+        module: nn.Module = build(self.model_config())
+        if (start := self.data.start_weights()) is not None:
+            put_weights(module, start)
+        return module
 
     @abstractmethod
     def setup(self) -> None:

@@ -230,8 +230,8 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
     def report_sections(self, predictor: Translator, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         constructions = metrics.get("constructions", {})
         return {
+            **super().report_sections(predictor, metrics, folder),
             "constructions": [(name, right, total) for name, (right, total) in constructions.items()],
-            "samples": [ScoredSample(**sample) for sample in metrics["samples"]],
             "attention": attention_maps(predictor, metrics["samples"]),
         }
 
