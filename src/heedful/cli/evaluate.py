@@ -88,7 +88,7 @@ def _evaluate_translator(
     from ..tasks.translation.data import read_set
     from ..tasks.translation.inspection import alignment_score, has_attention, read_alignments
     from ..tasks.translation.task import evaluate as score_translations
-    from .tables import show_evaluation
+    from .tables import show_alignment, show_evaluation
 
     report = PairReport()
     pairs = read_set(files, translator.settings.source, translator.settings.target, report)
@@ -108,9 +108,6 @@ def _evaluate_translator(
         triples = list(zip(sources, targets, gold, strict=True))
         half = (len(triples) + 1) // 2
         score = alignment_score(translator, triples[:half], triples[half:] or triples)
-        say(
-            f"Alignment error rate: {score.error_rate:.1f} % by {score.head}, chosen on the first {half:,} pairs; "
-            f"by a diagonal: {score.diagonal:.1f} %"
-        )
+        show_alignment(score, half)
         results["alignment"] = {**vars(score), "head": str(score.head)}
     return results

@@ -10,6 +10,7 @@ from rich.table import Column, Table
 from ..lens.report import ScoredSample
 from ..tasks.run import DataReport
 from ..tasks.scoring import Score, main_metric
+from ..tasks.translation.inspection import AlignmentScore
 from ..tasks.translation.task import Evaluation
 from .console import console, plain, say, warn
 
@@ -134,3 +135,11 @@ def show_evaluation(result: Evaluation, n_samples: int, language: str) -> None:
     for title, samples in (("Best", best), ("Worst", worst)):
         if samples:
             show_samples(title, samples)
+
+
+def show_alignment(score: AlignmentScore, half: int) -> None:
+    """Print how well a head's attention agrees with the reference alignments."""
+    say(
+        f"Alignment error rate: {score.error_rate:.1f} % ({score.head}, chosen on the first {half:,} pairs); "
+        f"of the diagonal: {score.diagonal:.1f} %"
+    )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -62,7 +62,7 @@ class PretrainedEncoder:
     tokenizer: PublishedTokenizer
 
     @classmethod
-    def read(cls, folder: str | Path) -> PretrainedEncoder:
+    def read(cls, folder: str | Path) -> Self:
         """Read a bundle, or a folder in Hugging Face's layout."""
         folder = Path(folder)
         if is_bundle(folder):
