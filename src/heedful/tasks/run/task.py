@@ -33,16 +33,11 @@ LIMITS = ("steps", "epochs")  # of `training`
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig(Config):
-    """The settings of every run; a task adds its own.
-
-    Attributes:
-        preset: The model that is trained by default.
-        supports_r_drop: Whether the task's loss supports `training.r_drop`.
-    """
+    """The settings of every run; a task adds its own."""
 
     title: ClassVar[str] = "run"
-    preset: ClassVar[str]
-    supports_r_drop: ClassVar[bool] = False
+    preset: ClassVar[str]  # the model that is trained by default
+    supports_r_drop: ClassVar[bool] = False  # the task's loss supports `training.r_drop`
 
     model: FamilyConfig
     training: TrainingConfig = field(default_factory=TrainingConfig)
@@ -138,20 +133,13 @@ MetadataT = TypeVar("MetadataT")
 
 @dataclass(frozen=True, eq=False)
 class TrainingData(Generic[StoreT, TokenizerT, MetadataT]):
-    """Everything that training needs from the data of a run.
+    """Everything that training needs from the data of a run."""
 
-    Attributes:
-        folder: The data folder of the run.
-        train, valid: The examples for training and for validation.
-        tokenizer: The tokenizer that encoded the examples; None where there are no tokens.
-        metadata: What else the task needs, such as the names of the classes.
-    """
-
-    folder: Path
+    folder: Path  # the data folder of the run
     train: StoreT
     valid: StoreT
-    tokenizer: TokenizerT
-    metadata: MetadataT
+    tokenizer: TokenizerT  # which encoded the examples; None where there are no tokens
+    metadata: MetadataT  # what else the task needs, such as the names of the classes
 
     def start_weights(self) -> dict[str, Tensor] | None:
         """Return the weights that training starts from; None for a run without a base."""
@@ -193,18 +181,12 @@ R = TypeVar("R", bound=SplitReport)
 
 @dataclass(frozen=True)
 class Split(Generic[E]):
-    """Examples for training and for validation, with none in both. Each pass reads them again.
-
-    Attributes:
-        read: Reads the examples of some paths.
-        digest: Identifies an example.
-        set_apart: The digests of the examples that are not trained on.
-    """
+    """Examples for training and for validation, with none in both. Each pass reads them again."""
 
     files: Files
-    read: Callable[[Sequence[str]], Iterator[E]]
-    digest: Callable[[E], bytes]
-    set_apart: frozenset[bytes]
+    read: Callable[[Sequence[str]], Iterator[E]]  # the examples of some paths
+    digest: Callable[[E], bytes]  # which identifies an example
+    set_apart: frozenset[bytes]  # the digests of the examples that are not trained on
 
     def train(self) -> Iterator[E]:
         return (example for example in self.read(self.files.train) if self.digest(example) not in self.set_apart)
