@@ -26,15 +26,7 @@ from ...training.objective import Monitor
 from ..run import DataReport, Files, RunConfig, TooLittleDataError
 from ..run import train as train_task
 from ..run.task import DATA, SCRATCH, TRAIN, VALID, settings_json
-from ..scoring import (
-    Score,
-    by_length,
-    calibration_error,
-    corpus_scores,
-    exact_share,
-    main_metric,
-    sentence_score,
-)
+from ..scoring import Score, by_length, calibration_error, corpus_scores, exact_share, main_metric, sentence_score
 from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Seq2SeqTask
 from ..text_generator import SOURCE, TARGET, Answer
 from .data import PairData, Tokenizers, has_single_sentences, split_sentence_pairs, validation_texts
