@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+import torch
 from torch import Tensor, nn
 
 from ..core import padding
@@ -87,7 +88,8 @@ class Seq2SeqTask(Task[C, D, Batch], Generic[C, D]):
     def validate(self, module: nn.Module) -> dict[str, float]:
         """Return the unsmoothed loss per token of all pairs, end tokens included, and the scores of greedy drafts."""
         device = next(module.parameters()).device
-        losses = [self.loss(module, batch.to(device)) for batch in self.validation.in_order()]
+        with torch.inference_mode():
+            losses = [self.loss(module, batch.to(device)) for batch in self.validation.in_order()]
         loss = float(sum(each.plain for each in losses) / sum(each.n for each in losses))
         return {"loss": loss, "perplexity": math.exp(min(loss, MAX_LOSS)), **self.draft_scores(module)}
 
