@@ -67,7 +67,7 @@ class PretrainedEncoder:
     tokenizer: PublishedTokenizer
 
     @classmethod
-    def read(cls, folder: str | Path) -> PretrainedEncoder:
+    def read(cls, folder: str | Path) -> Self:
         """Read a bundle, or a folder in Hugging Face's layout."""
         folder = Path(folder)
         if is_bundle(folder):
@@ -152,17 +152,10 @@ class TextEncoderConfig(RunConfig):
         )
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read settings from a file. With a base, the model is the base's, with the changes in `values`."""
-        values = dict(values)
-        model, folder = values.get("model", {}), values.get("base")
-        if folder is not None:
-            if isinstance(model, str) or (isinstance(model, Mapping) and "preset" in model):
-                raise ConfigError(f"{cls.title}: the base {folder} is a model already; leave out the preset")
-            if isinstance(model, Mapping) and "family" not in model:
-                base = PretrainedEncoder.read(str(folder))
-                values["model"] = base.config.changed(**{**model, "head": cls.head})
-        return super().from_dict(values)
+    def settings_on_base(cls, base: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the model's config, with the head of this task."""
+        model = {**values.get("model", {}), "head": cls.head}
+        return {"model": PretrainedEncoder.read(base).config.changed(**model)}
 
     @classmethod
     def default_training(cls, values: Mapping[str, Any]) -> TrainingConfig:

@@ -44,7 +44,7 @@ FATES = {
 
 SearchTrace = Sequence[SearchStep]  # as the engine fills it, step by step
 Spell = Callable[[Sequence[int]], str]  # the text of the last of some tokens
-Words = tuple[list[str], list[int | None]]  # and for each token the index of its word; None for tokens of no word
+WordList = tuple[list[str], list[int | None]]  # words, and for each token the index of its word, if it has one
 
 
 class InspectedAnswer(NamedTuple):
@@ -236,7 +236,7 @@ def _score(total: float, length: int, config: GenerationConfig) -> float:
     return total / config.length_normalizer(length)
 
 
-def words_of(tokenizer: Tokenizer | PublishedTokenizer, ids: Sequence[int], tokens: Sequence[TokenDict]) -> Words:
+def words_of(tokenizer: Tokenizer | PublishedTokenizer, ids: Sequence[int], tokens: Sequence[TokenDict]) -> WordList:
     """Return the words of a sentence from its ids and their tokens."""
     places = [token["word"] for token in tokens]
     texts: dict[int, str] = {}
@@ -247,7 +247,7 @@ def words_of(tokenizer: Tokenizer | PublishedTokenizer, ids: Sequence[int], toke
 
 
 def alignment(
-    rows: Mapping[Head, Tensor], source: Words, target: Words, arrays: Arrays, kind: Kind
+    rows: Mapping[Head, Tensor], source: WordList, target: WordList, arrays: Arrays, kind: Kind
 ) -> dict[str, Any] | None:
     """Return the alignment maps between words, from the weights (T, S) of each head; None without words.
 

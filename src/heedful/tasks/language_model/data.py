@@ -124,19 +124,12 @@ def is_decoder_only(model: FamilyConfig) -> bool:
 
 @dataclass(frozen=True)
 class CorpusSizes:
-    """What the token ids do not say about a corpus.
+    """What the token ids do not say about a corpus."""
 
-    Attributes:
-        characters: The length of the validation text.
-        bytes: The same in UTF-8.
-        start: The token that stands before a text.
-        end: The token between documents; None where the training text has only one document.
-    """
-
-    characters: int
-    bytes: int
-    start: int
-    end: int | None
+    characters: int  # of the validation text
+    bytes: int  # of the validation text in UTF-8
+    start: int  # the token that stands before a text
+    end: int | None  # the token between documents; None where the training text has only one document
 
 
 CorpusData = TrainingData[TokenStore, PublishedTokenizer, CorpusSizes]

@@ -28,14 +28,7 @@ from ..predictor import located
 from ..run import DataReport, Files, Task, TooLittleDataError
 from ..run.task import DATA, TRAIN, VALID, settings_json
 from ..scoring import Score
-from .data import (
-    CorpusData,
-    CorpusSizes,
-    LanguageModelConfig,
-    encode_corpus,
-    split_corpus,
-    train_tokenizer,
-)
+from .data import CorpusData, CorpusSizes, LanguageModelConfig, encode_corpus, split_corpus, train_tokenizer
 from .predictor import CausalLanguageModel, LanguageModelSettings, TextScore, half_context, negative_log_likelihood
 
 SIZES = "sizes.json"  # in a run's data folder
