@@ -72,7 +72,7 @@ export function mount(root, context) {
 
 // Source above, target below, and between them the links of the current step, earlier ones faint.
 
-export const LEAST = 0.02; // a link with less weight is not drawn
+const LEAST = 0.02; // a link with less weight is not drawn
 const MOST = 40; // nor more than so many
 const EARLIER = 0.15; // an earlier step shows only its strong links
 const FULL = 0.3; // a row whose strongest weight is smaller is drawn as if that were this much
@@ -156,7 +156,7 @@ function targetWord(place, text, ahead, size, choose) {
 
 // Two blocks of words with their links between them: source lines above, target lines below.
 
-export const SIZES = {
+const SIZES = {
   large: { font: 16, foot: 10, box: 31, line: 54, padding: 11, gap: 8, airy: 30, river: 130, first: 18 },
   small: { font: 11, foot: 6, box: 19, line: 24, padding: 5, gap: 3, airy: 3, river: 80, first: 4 },
 };
@@ -167,7 +167,12 @@ const laid = new WeakMap(); // texts → their last layout: steps change often, 
 function lines(texts, width, size) {
   const cached = laid.get(texts);
   if (cached?.width === width && cached.size === size) return cached.layout;
-  const layout = wrapWords(texts, width, { size: size.font, padding: size.padding, gap: size.gap, airy: size.airy, centered: true });
+  const layout = wrapWords(texts, width, { ...size, size: size.font });
+  const { boxes } = layout, ends = new Map(boxes.map((box) => [box.line, box.x + box.width]));
+  // A single line has more air between its words; each line stands in the middle.
+  const air = ends.size === 1 ? Math.min(size.airy - size.gap, (width - ends.get(0)) / Math.max(1, boxes.length - 1)) : 0;
+  const middle = (line) => (width - ends.get(line) - (boxes.length - 1) * air) / 2;
+  boxes.forEach((box, place) => (box.x += place * air + middle(box.line)));
   laid.set(texts, { width, size, layout });
   return layout;
 }
