@@ -90,22 +90,16 @@ function lookOf({ weights, attention, doc }, { sequence, index }) {
 /** The strongest links from and to one token, and the shares that shade all others. */
 function focused({ attention, doc }, active, { out, into }) {
   const { queries, keys } = sidesOf(doc, attention);
-  const toward = (sequence, values) => values && { sequence, values, most: largest(values) };
-  const links = (side, make) => {
-    const drawn = side ? strongest(side.values, DRAWN) : [];
-    return drawn.map((index) => {
-      const weight = side.values[index], other = { sequence: side.sequence, index };
-      return { weight, share: weight / side.most, ...make(other) };
-    });
+  const toward = (sequence, values, linkTo) => {
+    if (!values) return { links: [] };
+    const most = largest(values);
+    const links = strongest(values, DRAWN).map((index) =>
+      ({ weight: values[index], share: values[index] / most, ...linkTo({ sequence, index }) }));
+    return { sequence, values, most, links };
   };
-  const outward = toward(keys, out), inward = toward(queries, into);
-  return {
-    active, out: outward, into: inward,
-    links: [
-      ...links(outward, (other) => ({ from: active, to: other, side: -1 })),
-      ...links(inward, (other) => ({ from: other, to: active, side: 1 })),
-    ],
-  };
+  const outward = toward(keys, out, (other) => ({ from: active, to: other, side: -1 }));
+  const inward = toward(queries, into, (other) => ({ from: other, to: active, side: 1 }));
+  return { active, out: outward, into: inward, links: [...outward.links, ...inward.links] };
 }
 
 /** Each token's strongest link, of a long input only the strongest of these, and how much each is looked at. */
@@ -151,15 +145,12 @@ function createChips({ doc, state, t }, resized) {
   drawing.addEventListener("focusout", () => state.set({ token: null }));
   onKeys(drawing, (key, { target }) => {
     const here = tokenOf(target), step = { ArrowLeft: -1, ArrowRight: 1 }[key];
-    if (here && step) neighbor(here, step)?.focus();
+    const all = Object.values(chipsBySequence).flat();
+    if (here && step) all[all.findIndex(({ node: chip }) => chip.contains(target)) + step]?.node.focus();
     else if (here && (key === "Enter" || key === " ")) pin(here);
     else if (here && key === "Escape") state.set({ pinned: null });
     else return false;
   });
-  const neighbor = ({ sequence, index }, step) => {
-    const order = Object.values(chipsBySequence).flat(), at = order.indexOf(chipsBySequence[sequence][index]) + step;
-    return order[at]?.node;
-  };
 
   const build = () => {
     const width = node.clientWidth;
@@ -190,7 +181,6 @@ function createChips({ doc, state, t }, resized) {
     resized();
   });
 
-  const share = (side, sequence, index) => (side?.sequence === sequence && side.most ? side.values[index] / side.most : 0);
   return {
     node,
     /** Chips are set anew only for other sequences or another language. */
@@ -201,18 +191,12 @@ function createChips({ doc, state, t }, resized) {
       if (drawn !== before) build();
     },
     /** Shades every chip and draws the links; says whether links are drawn at this width. */
-    show({ active, links, out, into }) {
+    show(view) {
       const colors = [hue(0), hue(1)], pinned = state.get("pinned");
-      const is = (token, sequence, index) => token?.sequence === sequence && token.index === index;
-      for (const [sequence, chips] of Object.entries(chipsBySequence)) {
-        chips.forEach((item, index) => item.show({
-          out: share(out, sequence, index), into: share(into, sequence, index), colors,
-          active: is(active, sequence, index), pinned: is(pinned, sequence, index),
-        }));
-      }
+      for (const item of Object.values(chipsBySequence).flat()) item.show({ ...view, colors, pinned });
       const boxOf = ({ sequence, index }) => chipsBySequence[sequence][index].box;
       const curve = (item) => link({ ...item, from: boxOf(item.from), to: boxOf(item.to), color: colors[item.side < 0 ? 0 : 1] });
-      clear(curves).append(...(withLines ? links.map(curve) : []));
+      clear(curves).append(...(withLines ? view.links.map(curve) : []));
       return withLines;
     },
   };
@@ -279,16 +263,18 @@ function chip(token, box, { sequence, index, font }) {
     "data-sequence": sequence, "data-index": index,
   }, token.part && svg("title", {}, token.piece), ground, tint, bar, text);
   const [putTint, putBar, putNode] = [tint, bar, node].map(sparing);
+  const share = (side) => (side?.sequence === sequence && side.most ? side.values[index] / side.most : 0);
+  const isThis = (other) => other?.sequence === sequence && other.index === index;
   return {
     node, box,
-    /** Shares from 0 to 1; text stays readable on the strongest tint. */
+    /** Text stays readable on the strongest tint. */
     show({ out, into, colors, active, pinned }) {
       putTint("fill", colors[0]);
-      putTint("fill-opacity", (0.55 * out).toFixed(2));
+      putTint("fill-opacity", (0.55 * share(out)).toFixed(2));
       putBar("fill", colors[1]);
-      putBar("width", String(Math.round((width - 10) * into)));
-      putNode("class", `chip${token.special ? " special" : ""}${token.part ? " part" : ""}${active ? " active" : ""}`);
-      putNode("aria-pressed", String(pinned));
+      putBar("width", String(Math.round((width - 10) * share(into))));
+      putNode("class", `chip${token.special ? " special" : ""}${token.part ? " part" : ""}${isThis(active) ? " active" : ""}`);
+      putNode("aria-pressed", String(isThis(pinned)));
     },
   };
 }
