@@ -10,7 +10,7 @@ import { resize } from "./drawing/text.js";
 import { phraseTranslator, section as catalogOf, translator } from "./i18n.js";
 import { messages } from "./messages.js";
 import { openPage } from "./page.js";
-import { overlay, picture } from "./views/image.js";
+import { overlay, picture } from "./views/input.js";
 import * as positions from "./views/positions.js";
 
 const MOST_ACROSS = 5; // scores side by side; more stand one below the other

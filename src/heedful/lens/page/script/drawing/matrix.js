@@ -1,6 +1,6 @@
 // Numbers in rows and columns, whatever array they stand in.
 import { divergingBytes, shadeBytes } from "../color.js";
-import { cellUnder, onKeys, set, svg } from "../dom.js";
+import { ARROWS, cellUnder, onKeys, set, svg } from "../dom.js";
 import { columnNames, fitted, label, widthOf } from "./text.js";
 
 export const grid = (rows, columns, at) => ({ rows, columns, at });
@@ -43,9 +43,6 @@ export function picture(href, attributes) {
 }
 
 // A map of cells under the pointer and the arrow keys: which cell is looked at, which is chosen.
-
-const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-
 // `look(row, column, box)` is told the cell, `leave()` that there is none, `choose(row, column)` of a click or
 // Enter; the keys begin at `start`.
 export function cells({ rows, columns, width, height, name, look, leave, choose, key, start = [0, 0] }) {
@@ -73,7 +70,7 @@ export function cells({ rows, columns, width, height, name, look, leave, choose,
     onfocus: () => node.matches(":focus-visible") && show(...at), onblur: hide,
   }, ground, cursor);
   onKeys(node, (key) => {
-    const move = MOVES[key];
+    const move = ARROWS[key];
     if (move) show((at[0] + move[0] + rows) % rows, (at[1] + move[1] + columns) % columns);
     else if (choose && (key === "Enter" || key === " ")) choose(...at);
     else return false;

@@ -166,27 +166,15 @@ export function fittedEnd(text, width, size) {
 
 // Words laid out in lines, as on paper: an SVG does not wrap text by itself.
 
-// Boxes { x, width, line } for the texts within a width; `centered` moves each line to the middle, and a single line
-// takes up to `airy` between its words.
-export function wrapWords(texts, width, { size, padding = 6, gap = 4, airy = gap, centered = false }) {
-  const boxes = [];
-  let x = 0, line = 0;
-  for (const text of texts) {
-    const wide = Math.min(width, Math.max(widthOf(text, size) + 2 * padding, 18));
-    if (x > 0 && x + wide > width) {
-      line += 1;
-      x = 0;
-    }
-    boxes.push({ x, width: wide, line });
-    x += wide + gap;
-  }
-  const more = line === 0 ? Math.min(airy - gap, (width - x + gap) / Math.max(1, texts.length - 1)) : 0;
-  boxes.forEach((box, place) => (box.x += place * more));
-  if (centered) center(boxes, width);
+// Boxes { text, x, width, line } for the texts within a width; between two words is a gap, or the one before the second.
+export function wrapWords(texts, width, { size, padding, narrowest = 18, gap, gapBefore = () => gap }) {
+  let right = 0, line = 0;
+  const boxes = texts.map((text, index) => {
+    const wide = Math.min(width, Math.max(widthOf(text, size) + 2 * padding, narrowest));
+    let x = index ? right + gapBefore(index) : 0;
+    if (index && x + wide > width) [x, line] = [0, line + 1];
+    right = x + wide;
+    return { text, x, width: wide, line };
+  });
   return { boxes, lines: texts.length ? line + 1 : 0 };
-}
-
-function center(boxes, width) {
-  const ends = new Map(boxes.map((box) => [box.line, box.x + box.width]));
-  for (const box of boxes) box.x += (width - ends.get(box.line)) / 2;
 }
