@@ -156,15 +156,15 @@ async def _translation(request: Request, body: TranslateRequest) -> Translation:
     state = server_state(request)
     size = sum(map(len, body.texts))
     groups, detected = await run_in_thread(size, group_texts, body, Translators.of(state.models))
-    by_index: dict[int, TextTranslation] = {}
+    translations = [TextTranslation(text, []) for text in body.texts]
     for group in groups:
-        if group.model is not None:
-            note_model(request, group.model)
+        note_model(request, group.model)
         try:
-            by_index |= zip(group.indices, await translate_group(group, body.alternatives, state.metrics), strict=True)
+            translated = await translate_group(group, body.alternatives, state.metrics)
         except ItemError as error:
             raise APIError(400, str(error) if body.is_array else error.reason) from None
-    translations = [by_index[index] for index in range(len(by_index))]
+        for index, translation in zip(group.indices, translated, strict=True):
+            translations[index] = translation
     fields: dict[str, list[Any]] = {"translated_text": [translation.text for translation in translations]}
     if detected:
         fields["detected_language"] = detected

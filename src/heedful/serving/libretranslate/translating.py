@@ -13,8 +13,8 @@ from typing import Any
 from ...tasks.predictor import ItemError
 from ...tasks.text_generator import Answer
 from ...tasks.translation.inspection import has_attention, look
-from ..metrics import Metrics
 from ..models import Served
+from ..state import Metrics
 from ..worker import ModelWorker
 from .documents import Document, Segment, Span, assemble, html, plain, texts_of
 from .languages import DetectedLanguage, Translators, detect
@@ -104,18 +104,17 @@ class TextTranslation:
 
 @dataclass(frozen=True)
 class TextGroup:
-    """The texts of a request that one model translates, with their indices; without a model they stay as they are."""
+    """The texts of a request that one model translates, with their indices."""
 
-    model: Served | None
+    model: Served
     indices: list[int]
-    texts: list[str]
     documents: list[Document]
 
 
 def group_texts(request: TranslateRequest, translators: Translators) -> tuple[list[TextGroup], list[DetectedLanguage]]:
     """Split the texts into segments and group them by language, which is detected if the source is auto.
 
-    A text without letters, or one that was detected to be in the target language, stays as it is.
+    A text without letters, or one that was detected to be in the target language, is in no group: it stays as it is.
     """
     target = translators.code(request.target)
     documents = [html(text) if request.html else plain(text) for text in request.texts]
@@ -127,15 +126,14 @@ def group_texts(request: TranslateRequest, translators: Translators) -> tuple[li
     else:
         sources = [translators.code(request.source)] * len(documents)
         translators.between(sources[0], target)
-    by_source: dict[str | None, list[int]] = {}
+    by_source: dict[str, list[int]] = {}
     for index, (source, document) in enumerate(zip(sources, documents, strict=True)):
-        stays = not texts_of(document) or (request.source == AUTO and source == target)
-        by_source.setdefault(None if stays else source, []).append(index)
+        if texts_of(document) and not (request.source == AUTO and source == target):
+            by_source.setdefault(source, []).append(index)
     groups = []
-    for item, indices in by_source.items():
-        model = None if item is None else translators.between(item, target)
-        ready = [documents[index] if model is None else _for_model(documents[index], model) for index in indices]
-        groups.append(TextGroup(model, indices, [request.texts[index] for index in indices], ready))
+    for source, indices in by_source.items():
+        model = translators.between(source, target)
+        groups.append(TextGroup(model, indices, [_for_model(documents[index], model) for index in indices]))
     return groups, detected
 
 
@@ -152,8 +150,6 @@ def _for_model(document: Document, model: Served) -> Document:
 
 async def translate_group(group: TextGroup, alternatives: int, metrics: Metrics) -> list[TextTranslation]:
     """Translate the texts of a group; an ItemError has the index of a text that cannot be translated."""
-    if group.model is None:
-        return [TextTranslation(text, []) for text in group.texts]
     answers = AnswerCache(group.model.worker, {"n_best": alternatives + 1} if alternatives else {})
     await answers.fetch(group.documents, group.indices)
     projections: dict[tuple[str, tuple[Span, ...]], Any] = {}

@@ -145,11 +145,6 @@ class CompletionWriter:
         self.n_tokens = 0
         self.logprob = 0.0
 
-    @property
-    def mean_logprob(self) -> float:
-        """The criterion for the best of several completions."""
-        return self.logprob / max(1, self.n_tokens)
-
     async def deltas(self) -> AsyncGenerator[TextDelta, None]:
         """Yield the prompt if it is echoed, then the completion."""
         parameters, text = self._parameters, self._prompt.text if self._parameters.echo else ""
@@ -240,7 +235,7 @@ class Completions:
         n, best_of = self._parameters.n, self._parameters.best_of
         groups: list[Sequence[int]] = [range(first, first + best_of) for first in range(0, len(self._writers), best_of)]
         if best_of > n:
-            mean = [writer.mean_logprob for writer in self._writers]
+            mean = [writer.logprob / max(1, writer.n_tokens) for writer in self._writers]
             groups = [sorted(group, key=lambda place: -mean[place])[:n] for group in groups]
         return [place for group in groups for place in group]
 

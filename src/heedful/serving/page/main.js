@@ -30,12 +30,7 @@ function named() {
 
 // Keep what the reader changes from here on, and follow the address and the system.
 function remember(state) {
-  for (const key of Object.keys(ALLOWED)) {
-    let current = state.get(key);
-    state.on(key, () => {
-      if (state.get(key) !== current) store(key, (current = state.get(key)));
-    });
-  }
+  for (const key of Object.keys(ALLOWED)) state.on(key, () => store(key, state.get(key)));
   addEventListener("hashchange", () => {
     if (location.hash !== "#tool") state.set({ tool: named() }); // that one is the way past the bar
   });
