@@ -280,11 +280,9 @@ class _Exclusions:
             if self._elements and self._elements[-1][0] == name:
                 self._elements.pop()
         elif name not in _VOID and not attributes.endswith("/"):
-            excluded = _is_excluded(name, attributes) if attributes or name in _UNTRANSLATED else None
-            if excluded is not None:
-                self._elements.append((name, excluded))
-            elif self._elements and self._elements[-1][0] == name:
-                self._elements.append((name, self.active))
+            excluded = _is_excluded(name, attributes)
+            if excluded is not None or (self._elements and self._elements[-1][0] == name):
+                self._elements.append((name, self.active if excluded is None else excluded))
         return before == (len(self._elements), False)
 
 

@@ -130,7 +130,8 @@ export function continueText(root, context) {
 
   async function ask(signal) {
     const prompt = text.input.value;
-    const options = { temperature: warmth.value(), max_tokens: length.value(), seed: Math.floor(Math.random() * 2 ** 31) };
+    const sampling = { temperature: warmth.value(), seed: Math.floor(Math.random() * 2 ** 31) }; // the same seed, the same words
+    const max_tokens = length.value();
     look.offer([]);
     promptText.textContent = prompt;
     clear(written);
@@ -138,7 +139,7 @@ export function continueText(root, context) {
     let pieces = 0;
     answer.classList.add("writing");
     try {
-      for await (const event of api.complete({ model: model.name, prompt, ...options }, signal)) {
+      for await (const event of api.complete({ model: model.name, prompt, max_tokens, ...sampling }, signal)) {
         written.append(event.choices?.[0]?.text ?? "");
         pieces += 1;
       }
@@ -146,13 +147,9 @@ export function continueText(root, context) {
       answer.classList.remove("writing");
       written.normalize();
       // After a stop, about as much as was written until then.
-      if (pieces) offer(prompt, signal.aborted ? { ...options, max_tokens: pieces } : options);
+      const body = { input: prompt, max_new_tokens: signal.aborted ? pieces : max_tokens, ...sampling };
+      if (pieces) look.offer([{ label: prompt, name: model.name, body }]);
     }
-  }
-
-  // The same seed gives the same words again.
-  function offer(input, { temperature, max_tokens, seed }) {
-    look.offer([{ label: input, name: model.name, body: { input, temperature, seed, max_new_tokens: max_tokens } }]);
   }
 
   const tries = examples(context, model.examples.map(([first]) => first), (item) => (text.put(item), form.run()));

@@ -61,17 +61,6 @@ function toolsOf(models) {
   });
 }
 
-// The theme stands before anything asks for a color; every sentence follows the language.
-function dress(state, speech) {
-  const put = () => {
-    document.documentElement.dataset.theme = state.get("theme");
-    document.documentElement.lang = state.get("language");
-    speech.retell(document.body);
-  };
-  put();
-  state.on(["theme", "language"], put);
-}
-
 // One link for each tool; what was typed into the others stays there.
 function table(tools, context) {
   const { state, speech } = context;
@@ -110,9 +99,16 @@ async function open() {
   });
   const speech = createSpeech(state);
   const page = document.getElementById("page");
+  // The theme stands before anything asks for a color; every sentence follows the language.
+  const dress = () => {
+    document.documentElement.dataset.theme = state.get("theme");
+    document.documentElement.lang = state.get("language");
+    speech.retell(document.body);
+  };
   const main = el("div", { class: "room" });
   page.append(speech.say("a", "skip", {}, { class: "skip", href: "#tool" }), el("header", { class: "bar" }, brand(), switches({ state, t: speech.t, levels: [] })), main);
-  dress(state, speech);
+  dress();
+  state.on(["theme", "language"], dress);
   remember(state);
   const api = createApi({ speech });
   try {

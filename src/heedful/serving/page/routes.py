@@ -30,7 +30,6 @@ from ...tasks.predictor import ItemError
 from ..errors import PLAIN_ERRORS, APIError
 from ..inputs import as_inputs, check_overrides
 from ..models import Served
-from ..settings import Settings
 from ..state import cancel_on_disconnect, requested_model, server_state
 
 # Of every page. The other security headers are those of all responses.
@@ -183,7 +182,7 @@ class ModelDescription(BaseModel):
 
 
 class ServerDescription(BaseModel):
-    """All served models, and the limits of requests."""
+    """All served models, and those settings of the server that the page uses."""
 
     models: list[ModelDescription]
     look: bool
@@ -191,12 +190,6 @@ class ServerDescription(BaseModel):
     max_items: int
     max_alternatives: int
     max_new_tokens: int
-
-
-def describe_server(models: list[Served], settings: Settings) -> ServerDescription:
-    """Describe all models and limits of a server."""
-    limits = {name: getattr(settings, name) for name in ServerDescription.model_fields if name != "models"}
-    return ServerDescription(models=[describe_model(model) for model in models], **limits)
 
 
 def describe_model(served: Served) -> ModelDescription:
@@ -278,7 +271,8 @@ def index() -> HTMLResponse:
 def models(request: Request) -> ServerDescription:
     """Describe the served models for the page."""
     state = server_state(request)
-    return describe_server(list(state.models.values()), state.settings)
+    settings = {name: getattr(state.settings, name) for name in ServerDescription.model_fields if name != "models"}
+    return ServerDescription(models=[describe_model(model) for model in state.models.values()], **settings)
 
 
 @router.get("/page/{name:path}", include_in_schema=False)
