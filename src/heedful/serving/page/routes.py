@@ -13,9 +13,9 @@ import json
 import unicodedata
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
@@ -112,16 +112,13 @@ def _check_tokens(predictor: Any, item: Any, overrides: dict[str, Any]) -> None:
         return
     texts = item if isinstance(item, tuple) else (item,)
     n_input = sum(len(encode(predictor.tokenizer, text)) for text in texts)
+    reason = f"a look shows at most {MAX_TOKENS} tokens, but this text has {n_input:,}"
     if n_input > MAX_TOKENS:
-        raise APIError(400, f"a look shows at most {MAX_TOKENS} tokens, but this text has {n_input:,}; shorten it")
+        raise APIError(400, f"{reason}; shorten it")
     if predictor.output_kind == "continuation":
         n_new = overrides.get("max_new_tokens") or predictor.generation.max_new_tokens or 0
         if n_input + n_new > MAX_TOKENS:
-            raise APIError(
-                400,
-                f"a look shows at most {MAX_TOKENS} tokens, but this text has {n_input:,} and up to {n_new:,} follow; "
-                "lower max_new_tokens",
-            )
+            raise APIError(400, f"{reason} and up to {n_new:,} follow; lower max_new_tokens")
 
 
 FOLDER, LOOK = Path(__file__).parent, Path(look_page.__file__).parent
@@ -212,37 +209,31 @@ def describe_model(served: Served) -> ModelDescription:
 
 def _examples_and_fields(predictor: Any) -> tuple[list[Any], dict[str, Any]]:
     """Return example inputs (texts, pairs, or several texts to compare), and the fields that only this task has."""
-    settings, sentences = predictor.settings, EXAMPLES["sentences"]
+    settings, examples = predictor.settings, EXAMPLES.get(predictor.task, [])
     match predictor.task:
         case "translation":
             language = settings.source.partition("-")[0]
-            return sentences.get(language, []), {"source": settings.source, "target": settings.target}
+            return examples.get(language, []), {"source": settings.source, "target": settings.target}
         case "text-to-text":
-            return sentences["en"] + sentences["ko"], {}
+            return EXAMPLES["translation"]["en"] + EXAMPLES["translation"]["ko"], {}
         case "language-model":
             generation = predictor.generation
             temperature = generation.temperature if generation.sample else DEFAULT_TEMPERATURE
-            return EXAMPLES["beginnings"], {"temperature": temperature, "context": predictor.limit}
+            return examples, {"temperature": temperature, "context": predictor.limit}
         case "classification":
             fields = {"labels": list(settings.labels), "scores": settings.means == "score", "texts": settings.texts}
-            return EXAMPLES["pairs" if settings.texts == 2 else "opinions"], fields
-        case "question-answering":
-            return EXAMPLES["questions"], {}
-        case "tagging":
-            return EXAMPLES["entities"], {}
+            return EXAMPLES["pairs"] if settings.texts == 2 else examples, fields
         case "masked-lm":
-            return [text.format(settings.mask) for text in EXAMPLES["gaps"]], {"mask": settings.mask}
-        case "embedding":
-            return EXAMPLES["meanings"], {}
+            return [text.format(settings.mask) for text in examples], {"mask": settings.mask}
         case "images":
             channels, height, width = predictor.shape
             bright = sum(settings.mean) / channels > 0.5
             image = ImageFormat(height=height, width=width, channels=channels, bright=bright)
-            return [], {"labels": list(settings.labels), "image": image}
+            return examples, {"labels": list(settings.labels), "image": image}
         case "forecasting":
             context, horizon = predictor.module.context_length, predictor.module.head.horizon
-            return [], {"series": SeriesFormat(context=context, horizon=horizon, columns=list(settings.columns))}
-    return [], {}
+            return examples, {"series": SeriesFormat(context=context, horizon=horizon, columns=list(settings.columns))}
+    return examples, {}
 
 
 MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css"}
@@ -284,9 +275,7 @@ def file(name: str) -> Response:
 
 
 @router.get("/look/{model}", response_class=HTMLResponse, responses=PLAIN_ERRORS)
-async def look_by_address(
-    request: Request, model: str, text: Annotated[str, Query()], language: Annotated[Language, Query()] = "en"
-) -> HTMLResponse:
+async def look_by_address(request: Request, model: str, text: str, language: Language = "en") -> HTMLResponse:
     """Return a look page for a text, to be opened in a browser."""
     return await _look(request, model, LookRequest(input=text, language=language))
 
