@@ -116,10 +116,7 @@ class FamilyConfig(Config):
         return super().from_dict(remaining)
 
 
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    """Return the types of a class's fields; cached, since finding them takes longer than all checks."""
-    return get_type_hints(kind)
+_hints = cache(get_type_hints)  # finding the types of a class's fields takes longer than all checks
 
 
 def _convert(value: Any, kind: Any, where: str) -> Any:

@@ -1,6 +1,6 @@
 // Tools for models that write: translate a text, continue it, or answer it with another.
 
-import { copyRow, examples, icon, inside, layout, newId, slider, textBox, textTool } from "./form.js";
+import { copyRow, examples, icon, layout, newId, slider, textBox, textTool } from "./form.js";
 import { clear, el } from "./look/dom.js";
 
 const AUTO = "auto";
@@ -65,7 +65,6 @@ export function translate(root, context) {
   const answer = el("p", { class: "answer long", dir: "auto", "aria-live": "polite" });
   const others = el("div", { class: "others" });
   const tools = copyRow(context, () => answer.textContent);
-  const look = inside(context);
   const languages = pair(context, (turned) => {
     if (turned && answer.textContent.trim()) text.put(answer.textContent.trim());
     offerExamples();
@@ -90,7 +89,7 @@ export function translate(root, context) {
     const detected = response.detectedLanguage?.language ?? options.source;
     const name = models.find((item) => item.source === detected && item.target === options.target)?.name;
     const beam = options.alternatives ? { beam: 1 + options.alternatives } : {};
-    look.offer(name ? sentencesOf(q, detected).map((item) => ({ label: item, name, body: { input: item, ...beam } })) : []);
+    form.look(name ? sentencesOf(q, detected).map((item) => ({ label: item, name, body: { input: item, ...beam } })) : []);
   }
 
   function show(response, language) {
@@ -107,8 +106,7 @@ export function translate(root, context) {
   const alternatives = el("div", { class: "option", hidden: !served.max_alternatives }, speech.say("label", "alternatives", {}, { for: id }), more);
   offerExamples();
   const form = layout(root, context, "translation", "translate", ask, {
-    top: el("div", { class: "top" }, languages.root), question: text.root, foot: alternatives, answers: [answer, others, tools],
-    below: [tries, look],
+    top: el("div", { class: "top" }, languages.root), question: text.root, foot: alternatives, answers: [answer, others, tools], tries,
   });
 }
 
@@ -122,7 +120,6 @@ export function continueText(root, context) {
   const written = el("span", {});
   const answer = el("p", { class: "answer long", dir: "auto" }, promptText, written);
   const tools = copyRow(context, () => answer.textContent);
-  const look = inside(context);
   const most = Math.min(MOST, served.max_new_tokens);
   const warmth = slider(context, "temperature", { min: 0, max: 1.5, step: 0.1, value: model.temperature });
   const defaultLength = Math.min(USUAL, most, (model.context ?? Infinity) / 2); // so that a look can show all of it
@@ -132,7 +129,7 @@ export function continueText(root, context) {
     const prompt = text.input.value;
     const sampling = { temperature: warmth.value(), seed: Math.floor(Math.random() * 2 ** 31) }; // the same seed, the same words
     const max_tokens = length.value();
-    look.offer([]);
+    form.look([]);
     promptText.textContent = prompt;
     clear(written);
     tools.hidden = false;
@@ -148,13 +145,13 @@ export function continueText(root, context) {
       written.normalize();
       // After a stop, about as much as was written until then.
       const body = { input: prompt, max_new_tokens: signal.aborted ? pieces : max_tokens, ...sampling };
-      if (pieces) look.offer([{ label: prompt, name: model.name, body }]);
+      if (pieces) form.look([{ label: prompt, name: model.name, body }]);
     }
   }
 
   const tries = examples(context, model.examples.map(([first]) => first), (item) => (text.put(item), form.run()));
   const form = layout(root, context, "language-model", "continue", ask, {
-    question: [text.root, el("div", { class: "sliders" }, warmth.root, length.root)], answers: [answer, tools], below: [tries, look],
+    question: [text.root, el("div", { class: "sliders" }, warmth.root, length.root)], answers: [answer, tools], tries,
   });
 }
 
