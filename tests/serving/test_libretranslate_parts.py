@@ -22,6 +22,7 @@ from heedful.serving.libretranslate.translating import (
     translate_group,
     trim,
 )
+from heedful.serving.models import Models
 from heedful.serving.state import Metrics
 from heedful.tasks.predictor import ItemError
 from heedful.tasks.text_generator import Answer
@@ -44,11 +45,13 @@ class ShoutingWorker:
 
 def served(name: str, *languages: str) -> Any:
     settings = SimpleNamespace(**dict(zip(("source", "target"), languages, strict=False)))
-    return SimpleNamespace(name=name, predictor=SimpleNamespace(settings=settings), worker=ShoutingWorker())
+    return SimpleNamespace(
+        name=name, task="translation", predictor=SimpleNamespace(settings=settings), worker=ShoutingWorker()
+    )
 
 
 def translators(*models: Any) -> Translators:
-    return Translators.of(SimpleNamespace(of_task=lambda *tasks: models))  # type: ignore[arg-type]
+    return Translators.of(Models(models))
 
 
 def translations(model: Any, *texts: str, alternatives: int = 0) -> list[Any]:

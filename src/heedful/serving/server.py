@@ -174,11 +174,6 @@ class Server(uvicorn.Server):
                 h11_max_incomplete_event_size=MAX_HEAD,
             )
         )
-        self.ready = threading.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.ready.set()
 
     def stop(self) -> None:
         """Refuse new requests, answer the running ones, and stop. Any thread may call it."""

@@ -19,7 +19,7 @@ function pair({ models, speech, state }, changed) {
   const sources = unique(models.map((model) => model.source));
   const targets = (source) => unique(models.filter((item) => source === AUTO || item.source === source).map((item) => item.target));
   const [from, into] = ["from", "into"].map((key) => el("select", { "data-say-aria-label": key, "aria-label": speech.t(key) }));
-  const swap = speech.named(el("button", { type: "button", class: "icon", onclick: () => turn() },
+  const swap = speech.named(el("button", { type: "button", class: "icon", onclick: () => (draw(into.value, from.value), changed(true)) },
     icon("M4 7h12m-3-3 3 3-3 3M16 13H4m3-3-3 3 3 3")), "swap");
   const both = (source, target) => models.some((item) => item.source === target && item.target === source);
 
@@ -33,10 +33,6 @@ function pair({ models, speech, state }, changed) {
     fill(into, targets(from.value), target);
     swap.hidden = !models.some((item) => both(item.source, item.target));
     swap.disabled = !both(from.value, into.value);
-  }
-  function turn() {
-    draw(into.value, from.value);
-    changed(true);
   }
   draw();
   for (const select of [from, into]) select.addEventListener("change", () => (draw(), changed(false)));
@@ -85,15 +81,7 @@ export function translate(root, context) {
     if (!q.trim()) return text.input.focus();
     const options = { source: languages.source(), target: languages.target(), alternatives: Number(more.value) };
     const response = await api.post("translate", { q, format: "text", ...options }, signal);
-    show(response, options.target);
-    const detected = response.detectedLanguage?.language ?? options.source;
-    const name = models.find((item) => item.source === detected && item.target === options.target)?.name;
-    const beam = options.alternatives ? { beam: 1 + options.alternatives } : {};
-    form.look(name ? sentencesOf(q, detected).map((item) => ({ label: item, name, body: { input: item, ...beam } })) : []);
-  }
-
-  function show(response, language) {
-    answer.lang = others.lang = language;
+    answer.lang = others.lang = options.target;
     answer.textContent = response.translatedText;
     clear(others);
     if (response.alternatives?.length) {
@@ -101,6 +89,10 @@ export function translate(root, context) {
         el("ol", {}, response.alternatives.map((item) => el("li", { dir: "auto" }, differing(item, response.translatedText)))));
     }
     tools.hidden = false;
+    const detected = response.detectedLanguage?.language ?? options.source;
+    const name = models.find((item) => item.source === detected && item.target === options.target)?.name;
+    const beam = options.alternatives ? { beam: 1 + options.alternatives } : {};
+    form.look(name ? sentencesOf(q, detected).map((item) => ({ label: item, name, body: { input: item, ...beam } })) : []);
   }
 
   const alternatives = el("div", { class: "option", hidden: !served.max_alternatives }, speech.say("label", "alternatives", {}, { for: id }), more);
