@@ -2,21 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar, Literal
 
 from ..core import EncoderOnly
-from .encoder_only import (
-    HEADS,
-    EncoderOnlyConfig,
-    Heads,
-    architectures,
-    assemble,
-    classes,
-    span,
-    weight_map,
-    word_links,
-)
+from .encoder_only import EncoderOnlyConfig, architectures, assemble, weight_map, word_links
 from .hf_config import ACTIVATIONS, Published, enum, settings_of, unpublished
 from .registry import register
 from .weight_map import Link, WeightMap, layer_links
@@ -37,12 +26,7 @@ class DistilBertConfig(EncoderOnlyConfig):
 
 def build(config: DistilBertConfig) -> EncoderOnly:
     """Build DistilBERT; its classifier has ReLU instead of tanh, and its span head has dropout."""
-    heads: Heads = {
-        **HEADS,
-        "classes": partial(classes, activation="relu"),
-        "span": partial(span, dropout=config.dropout),
-    }
-    return assemble(config, heads=heads)
+    return assemble(config, pooling="relu", span_dropout=config.dropout)
 
 
 def layers(distilbert: str) -> Iterator[Link]:

@@ -1,12 +1,11 @@
 """RoBERTa and the multilingual XLM-RoBERTa: BERT with other heads, and positions that begin after the padding id."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 from ..core import EncoderOnly
 from .bert import FIXED, SETTINGS, BertConfig, layers
-from .encoder_only import HEADS, Heads, architectures, assemble, masked_lm, weight_map, word_links
+from .encoder_only import architectures, assemble, weight_map, word_links
 from .hf_config import HFConfig, Published, Setting
 from .registry import register
 from .weight_map import WeightMap
@@ -40,8 +39,7 @@ class XLMRobertaConfig(RobertaConfig):
 
 def build(config: RobertaConfig) -> EncoderOnly:
     """Build RoBERTa; the transform before the output always has GELU."""
-    heads: Heads = {**HEADS, "words": partial(masked_lm, activation="gelu")}
-    return assemble(config, n_segments=config.n_segments, offset=config.position_offset, heads=heads)
+    return assemble(config, n_segments=config.n_segments, offset=config.position_offset, transform="gelu")
 
 
 WORDS = word_links("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head")
