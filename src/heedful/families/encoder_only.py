@@ -1,8 +1,9 @@
 """The config, layers and heads that BERT and its relatives share."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Literal, TypedDict, Unpack
 
 from torch import nn
@@ -10,7 +11,7 @@ from torch import nn
 from .. import core
 from ..core.init import linear
 from .layers import LayersConfig, initialize_normal, residual_layer
-from .weight_map import Link, WeightMap, link
+from .weight_map import Link, WeightMap, layer_links, link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,9 +108,11 @@ def word_links(transform: str, norm: str, decoder: str, bias: str) -> tuple[Link
 def weight_map(
     config: EncoderOnlyConfig,
     model: str,
-    layers: Callable[[str], Iterable[Link]],
-    words: tuple[Link, ...],
     *,
+    layers: Mapping[str, str],
+    self_attention: Sequence[str],
+    feed_forward: Sequence[str],
+    words: tuple[Link, ...],
     pooler: str | None,
     dense: str | None = None,
     classifier: str = "classifier",
@@ -120,7 +123,9 @@ def weight_map(
     Args:
         config: The model's config.
         model: The model's published name, which is a prefix if the model has a head.
-        layers: Returns the links of the layers for a prefix.
+        layers: The name of each layer here and as published.
+        self_attention: The names in each layer, as for `layer_links`.
+        feed_forward: Likewise.
         words: The links of the head for words.
         pooler: The name of the pooler's dense layer.
         dense: The name of the classifier's dense layer; None means the pooler.
@@ -141,7 +146,12 @@ def weight_map(
             link("head.embedding.segments", segments),  # the head has the tokens' embedding with its segments
             link("encoder.positions.weight", f"{base}embeddings.position_embeddings.weight"),
             link("encoder.entry.*", f"{base}embeddings.LayerNorm.*"),
-            *layers(base),
+            link("encoder.entry.0.*", f"{base}embeddings.LayerNorm.*"),
+            link("encoder.entry.2.*", f"{base}encoder.embedding_hidden_mapping_in.*"),  # to the width of the layers
+            *chain.from_iterable(
+                layer_links(local, base + hf, self_attention=self_attention, feed_forward=feed_forward)
+                for local, hf in layers.items()
+            ),
             *words,
             *([link("head.dense.*", pooler)] if pooler else []),
             link("head.pool.dense.*", f"{dense}.*" if dense else pooler or ""),
