@@ -65,7 +65,7 @@ def names(config: AlbertConfig) -> WeightMap:
         layers={f"encoder.layers.{index}": group.format(number) for index, number in enumerate(config.groups)},
         self_attention=[f"attention.{name}" for name in ("query", "key", "value", "dense", "LayerNorm")],
         feed_forward=("ffn", "ffn_output", "full_layer_layer_norm"),
-        words=word_links("predictions.dense", "predictions.LayerNorm", "predictions.decoder", "predictions"),
+        word_head=word_links("predictions.dense", "predictions.LayerNorm", "predictions.decoder", "predictions"),
         pooler="pooler",
         unused=["sop_classifier.classifier.*"],
     )

@@ -45,8 +45,10 @@ weight_map_of_bert = partial(
 def names(config: BertConfig) -> WeightMap:
     """Return the published names."""
     name = "cls.predictions"
-    words = word_links(f"{name}.transform.dense", f"{name}.transform.LayerNorm", f"{name}.decoder", name)
-    return weight_map_of_bert(config, "bert", words=words, pooler="pooler.dense", unused=["cls.seq_relationship.*"])
+    word_head = word_links(f"{name}.transform.dense", f"{name}.transform.LayerNorm", f"{name}.decoder", name)
+    return weight_map_of_bert(
+        config, "bert", word_head=word_head, pooler="pooler.dense", unused=["cls.seq_relationship.*"]
+    )
 
 
 SETTINGS = settings_of(
@@ -124,9 +126,11 @@ def build_roberta(config: RobertaConfig) -> EncoderOnly:
 
 def roberta_names(config: RobertaConfig) -> WeightMap:
     """Return the published names; the classifier has its own dense layer, not the pooler."""
-    words = word_links("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head")
-    heads = {"pooler": "pooler.dense", "dense": "classifier.dense", "classifier": "classifier.out_proj"}
-    return weight_map_of_bert(config, "roberta", words=words, **heads)
+    word_head = word_links("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head")
+    dense, classifier = "classifier.dense", "classifier.out_proj"
+    return weight_map_of_bert(
+        config, "roberta", word_head=word_head, pooler="pooler.dense", dense=dense, classifier=classifier
+    )
 
 
 def _read_offset(hf: HFConfig) -> Any:
@@ -215,7 +219,7 @@ def distilbert_names(config: DistilBertConfig) -> WeightMap:
         layers={"encoder.layers.*": "transformer.layer.*"},
         self_attention=(*(f"attention.{name}_lin" for name in ("q", "k", "v", "out")), "sa_layer_norm"),
         feed_forward=("ffn.lin1", "ffn.lin2", "output_layer_norm"),
-        words=word_links("vocab_transform", "vocab_layer_norm", "vocab_projector", "vocab_projector"),
+        word_head=word_links("vocab_transform", "vocab_layer_norm", "vocab_projector", "vocab_projector"),
         pooler=None,
         dense="pre_classifier",
     )

@@ -69,7 +69,7 @@ def finish(
     """Add the config's head, and initialize the weights as BERT does."""
     d_model = config.d_model
 
-    def words() -> nn.Module:
+    def masked_lm() -> nn.Module:
         width, activation = embedding.weight.shape[1], options.get("transform", config.activation)
         transform = core.Transform(d_model, width, activation=activation, norm=norm(config, width))
         return core.VocabularyHead(width, config.vocab_size, embedding=embedding, bias=True, transform=transform)
@@ -81,7 +81,7 @@ def finish(
         return core.ClassHead(vectors, d_model, config.n_classes, dropout=config.dropout)
 
     heads: dict[str, Callable[[], nn.Module]] = {
-        "words": words,
+        "words": masked_lm,
         "classes": lambda: classes(pooled()),
         "token-classes": lambda: classes(core.Hidden()),
         "span": lambda: core.SpanHead(d_model, dropout=options.get("span_dropout", 0.0)),
@@ -112,7 +112,7 @@ def weight_map(
     layers: Mapping[str, str],
     self_attention: Sequence[str],
     feed_forward: Sequence[str],
-    words: tuple[Link, ...],
+    word_head: tuple[Link, ...],
     pooler: str | None,
     dense: str | None = None,
     classifier: str = "classifier",
@@ -126,7 +126,7 @@ def weight_map(
         layers: The name of each layer here and as published.
         self_attention: The names in each layer, as for `layer_links`.
         feed_forward: Likewise.
-        words: The links of the head for words.
+        word_head: The links of the head for words.
         pooler: The name of the pooler's dense layer.
         dense: The name of the classifier's dense layer; None means the pooler.
         classifier: The name of the last layer of the head for classes.
@@ -134,7 +134,7 @@ def weight_map(
     """
     base = f"{model}." if config.head in ("words", "classes", "token-classes", "span") else ""
     pooler = pooler and f"{base}{pooler}.*"
-    others = [*unused] if config.head == "words" else [*unused, *(name for line in words for name in line.hf)]
+    others = [*unused] if config.head == "words" else [*unused, *(name for line in word_head for name in line.hf)]
     if pooler and config.head != "pooled" and (dense or config.head != "classes"):
         others.append(pooler)
     last = {"span": "qa_outputs", "token-classes": "classifier"}.get(config.head, classifier)
@@ -152,7 +152,7 @@ def weight_map(
                 layer_links(local, base + hf, self_attention=self_attention, feed_forward=feed_forward)
                 for local, hf in layers.items()
             ),
-            *words,
+            *word_head,
             *([link("head.dense.*", pooler)] if pooler else []),
             link("head.pool.dense.*", f"{dense}.*" if dense else pooler or ""),
             link("head.out_proj.*", f"{last}.*"),
