@@ -39,8 +39,7 @@ from .metrics import (
 from .objective import Group, Objective, groups, unsharded
 from .optimizers import Update
 from .parallel import parallelize, world
-from .progress import Clock, Progress
-from .resumption import find_checkpoint, identity_of, pack, random_state_restored, unpack
+from .resumption import Clock, Progress, find_checkpoint, identity_of, pack, random_state_restored, unpack
 from .signals import Signals, exit_code
 
 MAX_PLACES = 40  # input lines that an error names
