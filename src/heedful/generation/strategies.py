@@ -5,7 +5,6 @@ Shapes: B sequences, W open prefixes of each, R = B · W rows, V vocabulary, C c
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -113,24 +112,14 @@ class StepCandidates:
     beams: Tensor  # the open prefix of the sequence that each one continues
 
 
-class Strategy(Protocol):
-    """Chooses the candidates of a step. Every sequence gets the same number of candidates."""
-
-    def choose(self, scores: Tensor, totals: Tensor, sequences: Sequence[SequenceState]) -> StepCandidates:
-        """Choose from the log-probabilities of the next token (R, V) and those of the prefixes (B, W)."""
-
-
-def strategy_of(config: GenerationConfig, n_ends: int = 1) -> Strategy:
-    """Return the strategy for a config. `n_ends` is the number of tokens that end an answer."""
-    if config.sample:
-        return MultinomialSampling(config)
-    return GreedySearch() if config.beam == 1 else BeamSearch(config.beam, n_ends)
-
-
 class GreedySearch:
     """Chooses the most likely token of each row."""
 
     def choose(self, scores: Tensor, totals: Tensor, sequences: Sequence[SequenceState]) -> StepCandidates:
+        """Choose from the log-probabilities of the next token (R, V) and those of the prefixes (B, W).
+
+        Every sequence gets the same number of candidates.
+        """
         if scores.device.type == "cpu":  # numpy takes a tenth of torch's time
             tokens = torch.from_numpy(scores.numpy().argmax(axis=-1))[:, None]  # (R, 1)
         else:
@@ -171,10 +160,7 @@ class MultinomialSampling:
         uniform = torch.tensor([sequence.random_numbers() for sequence in sequences], dtype=torch.float64)
         n_answers = uniform.shape[1]
         uniform = uniform.to(scores.device, non_blocking=True).view(scores.shape[0], -1)
-        config = self._config
-        probabilities, order = truncated_probabilities(
-            scores, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p, min_p=config.min_p
-        )
+        probabilities, order = truncated_probabilities(scores, self._config)
         tokens = order.gather(1, draw(probabilities, uniform))  # (R, n) where n = 1 after the first step
         totals = totals.view(-1, 1) + scores.gather(1, tokens)
         beams = torch.arange(n_answers, device=tokens.device) if width > 1 else tokens.new_zeros(n_answers)
@@ -182,22 +168,25 @@ class MultinomialSampling:
         return StepCandidates(totals.view(shape), tokens.view(shape), beams.expand(shape))
 
 
-def truncated_probabilities(
-    logprobs: Tensor,
-    *,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    min_p: float | None = None,
-) -> tuple[Tensor, Tensor]:
+Strategy = GreedySearch | BeamSearch | MultinomialSampling
+
+
+def strategy_of(config: GenerationConfig, n_ends: int = 1) -> Strategy:
+    """Return the strategy for a config. `n_ends` is the number of tokens that end an answer."""
+    if config.sample:
+        return MultinomialSampling(config)
+    return GreedySearch() if config.beam == 1 else BeamSearch(config.beam, n_ends)
+
+
+def truncated_probabilities(logprobs: Tensor, config: GenerationConfig) -> tuple[Tensor, Tensor]:
     """Return the probabilities that sampling may choose from, most likely first, and their tokens.
 
     The temperature is applied first; then top-k, top-p and min-p, each to what the one before has left.
     `logprobs` is (…, V).
     """
-    scaled = logprobs / temperature
-    if top_k is not None and top_k < logprobs.shape[-1]:
-        best, tokens = scaled.topk(top_k)
+    scaled, top_p, min_p = logprobs / config.temperature, config.top_p, config.min_p
+    if config.top_k is not None and config.top_k < logprobs.shape[-1]:
+        best, tokens = scaled.topk(config.top_k)
     else:
         best, tokens = scaled.sort(dim=-1, descending=True, stable=True)
     probabilities = best.softmax(dim=-1)
