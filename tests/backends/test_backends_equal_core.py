@@ -96,7 +96,7 @@ def in_slots(model: Any, inputs: list[list[int]]) -> CudaGraphRunner:
     n_source = 0 if at.memory_bias is None else at.memory_bias.shape[-1]
     shape = GraphShape.of(len(inputs), WIDTH, at.cache.length + STEPS + 1, n_source)
     runner = CudaGraphRunner(GraphProgram(step_decoder, shape, at.cache))
-    runner.insert(at.cache, at.starts, at.memory_bias)
+    runner.extend(at)
     return runner
 
 

@@ -22,9 +22,9 @@ from pydantic import BaseModel, Field
 from ...data.text_tokenizers import encode
 from ...errors import DataError
 from ...lens import page as look_page
+from ...lens.document import n_parameters
 from ...lens.page import render
 from ...lens.page.rendering import script, style
-from ...lens.document import n_parameters
 from ...tasks.inspection import inspect
 from ...tasks.predictor import ItemError
 from ..errors import PLAIN_ERRORS, APIError
