@@ -116,7 +116,7 @@ def _refuse_compiled(module: nn.Module) -> None:
     for path, part in module.named_modules():
         if hasattr(part, "_orig_mod") or getattr(part, "_compiled_call_impl", None) is not None:
             raise RecordingError(
-                f"{path or type(part).__name__} is compiled, and a compiled model cannot be looked into; "
+                f"{path or type(part).__name__} is compiled, and a compiled model cannot be recorded; "
                 "record the eager module (model._orig_mod, or a copy loaded without compiling)"
             )
 
@@ -133,7 +133,7 @@ class _Recorder:
     def check(self, path: str, part: nn.Module) -> None:
         """Raise for heads that this attention does not have, and for a decoder without attention."""
         if isinstance(part, RecurrentDecoder) and isinstance(part.attention, NoAttention):
-            raise RecordingError("this recurrent model has no attention, so there are no weights to look at")
+            raise RecordingError("this recurrent model has no attention, so there are no weights to record")
         n_heads = part.n_heads if isinstance(part, MultiHeadAttention) else 1
         for head in self.heads or ():
             if not 0 <= head < n_heads:

@@ -128,7 +128,7 @@ SWITCH_INTERVAL = 0.0005  # seconds of Python until a model's thread yields to t
 
 
 class ListenError(HeedfulError, OSError):
-    """The server cannot listen at its address; the message has the reason."""
+    """The server cannot listen on its address; the message has the reason."""
 
 
 def listen(settings: Settings) -> socket.socket:
@@ -137,7 +137,7 @@ def listen(settings: Settings) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:
-        raise ListenError(f"cannot listen at {host!r}: {getattr(error, 'strerror', None) or error}") from None
+        raise ListenError(f"cannot listen on {host!r}: {getattr(error, 'strerror', None) or error}") from None
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -146,7 +146,7 @@ def listen(settings: Settings) -> socket.socket:
     except OSError as error:
         listener.close()
         reason = REASONS.get(error.errno or 0, error.strerror)
-        raise ListenError(f"cannot listen at {host}, port {port}: {reason}") from None
+        raise ListenError(f"cannot listen on {host}, port {port}: {reason}") from None
     return listener
 
 

@@ -52,7 +52,7 @@ def split_pairs(
         report.held_out = 0  # counted when they are encoded
         if not split.set_apart:
             raise TooLittleDataError(
-                f"{report.train.kept} usable pairs are too few to set some apart for validation; "
+                f"{report.train.kept} usable pairs are too few to hold some out for validation; "
                 "give more data, or validation pairs of your own (--valid)",
                 report,
             )

@@ -308,7 +308,7 @@ class TextEncoderTask(Task[C, TextData[M], B], Generic[C, E, M, B]):
         try:
             metadata: M = self.metadata_class.from_dict(read_mapping(path))
         except ConfigError as error:
-            raise DataError(f"{path}: what training must know of its data cannot be read: {error}") from None
+            raise DataError(f"{path}: the metadata of the training data cannot be read: {error}") from None
         return metadata
 
     # The objective.

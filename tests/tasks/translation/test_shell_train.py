@@ -209,7 +209,7 @@ def test_a_full_gpu_is_no_traceback(corpus: Path, tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize(
     ("more", "said", "dropped"),
     [
-        ((), "4 usable pairs are too few to set some apart", ["dropped: duplicate", "16"]),
+        ((), "4 usable pairs are too few to hold some out", ["dropped: duplicate", "16"]),
         (("--valid", "VALID"), "all 20 are dropped or also in validation", ["dropped: duplicate", "16"]),
         (("--set", "data.max_tokens=2", "--valid", "OTHER"), "no pair to store", ["dropped: too many tokens", "4"]),
     ],

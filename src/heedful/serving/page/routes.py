@@ -125,13 +125,13 @@ def _check_tokens(predictor: Any, item: Any, overrides: dict[str, Any]) -> None:
     texts = item if isinstance(item, tuple) else (item,)
     n_input = sum(len(encode(predictor.tokenizer, text)) for text in texts)
     if n_input > MAX_TOKENS:
-        raise APIError(400, f"a look shows at most {MAX_TOKENS} tokens, but this text has {n_input:,}; shorten it")
+        raise APIError(400, f"a page shows at most {MAX_TOKENS} tokens, but this text has {n_input:,}; shorten it")
     if predictor.output_kind == "continuation":
         n_new = overrides.get("max_new_tokens") or predictor.generation.max_new_tokens or 0
         if n_input + n_new > MAX_TOKENS:
             raise APIError(
                 400,
-                f"a look shows at most {MAX_TOKENS} tokens, but this text has {n_input:,} and up to {n_new:,} follow; "
+                f"a page shows at most {MAX_TOKENS} tokens, but this text has {n_input:,} and up to {n_new:,} follow: "
                 "lower max_new_tokens",
             )
 
