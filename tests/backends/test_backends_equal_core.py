@@ -398,7 +398,7 @@ def test_reasons_of_the_machine_come_first(monkeypatch: pytest.MonkeyPatch) -> N
     model = composed("decoder", "sinusoidal", "pre", "layer", "plain", H).float()
     monkeypatch.setattr(building, "_results", {})
     monkeypatch.setenv("HEEDFUL_NATIVE", "0")
-    assert str(supports(model, "native")[0]) == "HEEDFUL_NATIVE=0 switches it off"
+    assert str(supports(model, "native")[0]) == "HEEDFUL_NATIVE=0 disables it"
     if not torch.cuda.is_available():
         assert "CUDA" in str(supports(model, "cuda_graph")[0])
         assert any("CUDA" in str(reason) for reason in supports(model, "triton"))

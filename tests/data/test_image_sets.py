@@ -104,7 +104,7 @@ IMAGES, LABELS = idx(drawn(2, 3, 3)), idx(np.zeros(2, np.uint8))
     ("images", "labels", "message"),
     [
         (IMAGES[:-1], LABELS, "ends too early"),
-        (IMAGES + b"x", LABELS, "goes on after"),
+        (IMAGES + b"x", LABELS, "has more bytes than"),
         (IMAGES, LABELS[:-1], "ends too early"),
         (IMAGES, idx(np.zeros(3, np.uint8)), "holds 2 images, but .* 3 labels"),
         (idx(drawn(2, 9)), LABELS, "images are bytes in 3 or 4 dimensions, not uint8 in 2"),
@@ -114,7 +114,7 @@ IMAGES, LABELS = idx(drawn(2, 3, 3)), idx(np.zeros(2, np.uint8))
         (IMAGES, None, "the labels are missing; train-labels-idx1-ubyte or"),
         (bytes([0, 0, 8, 3]) + struct.pack(">3I", 2, 1 << 31, 1 << 31), LABELS, "are not read"),
         (bytes([0, 0, 8, 3]) + struct.pack(">3I", 2, 8000, 8000), LABELS, "ends too early"),
-        (IMAGES, bytes([0, 0, 8, 1]) + struct.pack(">I", 0xFFFFFFFF), "promises 4,294,967,295 labels"),
+        (IMAGES, bytes([0, 0, 8, 1]) + struct.pack(">I", 0xFFFFFFFF), "declares 4,294,967,295 labels"),
         (gzip.compress(IMAGES, mtime=0)[:-12], LABELS, "ends too early"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -191,7 +191,7 @@ def test_npz_files_that_are_broken(tmp_path: Path) -> None:
     for number, content in enumerate([b"nothing", whole.read_bytes()[:-30], _flipped(whole.read_bytes())]):
         path = tmp_path / f"{number}.npz"
         path.write_bytes(content)
-        with pytest.raises(DataError, match="is not a whole npz file"):
+        with pytest.raises(DataError, match="is not a complete npz file"):
             list(image_source(path).images())
 
 
@@ -216,7 +216,7 @@ def test_npz_with_a_name_that_is_no_text(tmp_path: Path) -> None:
         archive.writestr("이름.npy", b"")
     content = (tmp_path / "set.npz").read_bytes().replace("이".encode(), b"\xff\xff\xff")
     (tmp_path / "set.npz").write_bytes(content)
-    with pytest.raises(DataError, match=r"set\.npz is not a whole npz file: 'utf-8' codec"):
+    with pytest.raises(DataError, match=r"set\.npz is not a complete npz file: 'utf-8' codec"):
         image_source(tmp_path / "set.npz")
 
 
@@ -227,7 +227,7 @@ def test_an_array_that_claims_more_than_there_is(tmp_path: Path) -> None:
     claim = b"{'descr': '|u1', 'fortran_order': False, 'shape': (1000000, 60000, 1000), }".ljust(117) + b"\n"
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("x.npy", header + claim + b"few")
-    with pytest.raises(DataError, match="but 3 bytes are there"):
+    with pytest.raises(DataError, match="but has 3 bytes"):
         list(image_source(path).images())
 
 
@@ -296,8 +296,8 @@ def test_columns_can_be_named(tmp_path: Path) -> None:
         ("path,label\nsome/9.png,pug\n", r"list.csv:2: there is no file .*9.png"),
         ("path,label\nsome/0.png\n", "list.csv:2: a path and a class are needed"),
         ("path,label\nsome/0.png,\n", "list.csv:2: a path and a class are needed"),
-        ("path,label\n", "lists no image"),
-        ("", "lists no image"),
+        ("path,label\n", "does not list any image"),
+        ("", "does not list any image"),
         ('path,label\n"some/0.png,pug\n', "the row cannot be read"),
     ],
 )
@@ -317,8 +317,8 @@ def test_what_is_no_set(tmp_path: Path) -> None:
     for name, message in (
         ("empty", "there is no image in it; expected are a folder for each class"),
         ("loose", "its images lie in no folder of a class"),
-        ("parts", "train, val, which are parts of a set and no classes"),
-        ("text.txt", "is no set of images; known are"),
+        ("parts", "train, val, which are splits of a data set, not classes"),
+        ("text.txt", "is not a set of images; supported are"),
         ("gone", "there is no such file or folder"),
     ):
         with pytest.raises(DataError, match=message):
@@ -368,7 +368,7 @@ def test_every_image_is_kept_or_counted(tmp_path: Path) -> None:
     assert content["dropped"]["broken or no image"]["count"] == 2
     first, second = content["dropped"]["broken or no image"]["first"]
     assert first.startswith(f"{folder}/b/broken.png (it is broken: ")
-    assert second.startswith(f"{folder}/b/text.jpg (it is not an image of a kind that is read: ")
+    assert second.startswith(f"{folder}/b/text.jpg (it is not an image in a supported format: ")
     assert {name: tally["count"] for name, tally in content["changed"].items()} == {
         "color made gray": 1,
         "resized to 4 x 4": 1,

@@ -152,7 +152,7 @@ def test_a_logprob_is_the_model_s_whatever_was_drawn_from() -> None:
 def test_what_sampling_cannot_do_is_said() -> None:
     model = build("sinusoidal")
     for wrong, said in (
-        ({"sample": True, "temperature": 0.0}, "for the most likely tokens turn sample off"),
+        ({"sample": True, "temperature": 0.0}, "for the most likely tokens, turn sample off"),
         ({"sample": True, "temperature": -1.0}, "temperature must be above 0, not -1.0"),
         ({"sample": True, "beam": 2}, "sampling has no beam"),
         ({"sample": True, "top_k": 0}, "at least 1"),

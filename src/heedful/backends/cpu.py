@@ -50,7 +50,7 @@ def _machine(module: nn.Module) -> Iterator[str]:
     if any(tensor.device.type != "cpu" for tensor in tensors):
         yield "the model is not on a CPU"
     if any(tensor.dtype not in DTYPES for tensor in tensors):
-        yield "it has weights in another precision than float32 and bf16"
+        yield "some of its weights are neither float32 nor bf16"
 
 
 def _is_training(*tensors: Tensor) -> bool:

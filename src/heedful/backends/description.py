@@ -122,7 +122,7 @@ def attention_refusals(part: Any) -> Iterator[Reason]:
     for name in ("q_proj", "kv_proj", "out_proj"):
         yield from within(name, only(getattr(part, name), nn.Linear))
     if (part.q_proj.bias is None) != (part.kv_proj.bias is None):
-        yield Reason("", "q_proj and kv_proj do not both have a bias, or both none")
+        yield Reason("", "q_proj and kv_proj must both have a bias, or neither")
 
 
 def layer_refusals(layer: Any) -> Iterator[Reason]:

@@ -139,7 +139,7 @@ class PublishedTokenizer:
         room = max_tokens - (len(whole.ids) - len(inner))
         if room < 1:
             raise DataError(
-                f"{len(whole.ids) - len(inner)} tokens stand around the text, and a window has {max_tokens}; "
+                f"{len(whole.ids) - len(inner)} tokens are added around the text, and a window has {max_tokens}; "
                 "shorten what comes before it"
             )
         step = max(1, room - stride)

@@ -297,7 +297,7 @@ class GenerationDefaults(Config):
         sample = hf.get("do_sample", False)
         if ignored := list(_unsupported(hf, sample is True)):
             warnings.warn(
-                f"these settings of generation are not supported and left out: {', '.join(ignored)}",
+                f"these generation settings are not supported and ignored: {', '.join(ignored)}",
                 PublishedWarning,
                 stacklevel=2,
             )

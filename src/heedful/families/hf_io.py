@@ -217,10 +217,10 @@ def _read_config(folder: Path) -> dict[str, Any]:
     _refuse(folder, OTHER_FOLDERS)
     if not (folder / "config.json").is_file():
         _refuse(folder, WITHOUT_CONFIG | WITHOUT_WEIGHTS)
-        raise LayoutError(f"{folder} holds no config.json; {_listed(folder)}")
+        raise LayoutError(f"{folder} has no config.json; {_listed(folder)}")
     config = read_object(folder / "config.json")
     if {"format", "task", "model", "sha256"} <= config.keys() and "model_type" not in config:
-        raise LayoutError(f"{folder} is a model of Heedful's own; read it with heedful.load({str(folder)!r})")
+        raise LayoutError(f"{folder} is a Heedful bundle; read it with heedful.load({str(folder)!r})")
     return config
 
 

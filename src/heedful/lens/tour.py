@@ -42,7 +42,7 @@ class Tour:
 def tour(model: nn.Module, out: Path, *, language: str = "en") -> Tour:
     """Run one sentence pair through an untrained encoder-decoder and draw its pictures."""
     if not isinstance(model, EncoderDecoder):
-        raise TypeError(f"the tour goes through an encoder-decoder, not a {type(model).__name__}")
+        raise TypeError(f"the tour needs an encoder-decoder, not a {type(model).__name__}")
     out.mkdir(parents=True, exist_ok=True)
     model.eval()
     source = torch.arange(len(SOURCE))[None]

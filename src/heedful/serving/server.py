@@ -128,7 +128,7 @@ SWITCH_INTERVAL = 0.0005  # seconds of Python until a model's thread yields to t
 
 
 class ListenError(HeedfulError, OSError):
-    """The server cannot listen at its address; the message has the reason."""
+    """The server cannot listen on its address; the message has the reason."""
 
 
 def listen(settings: Settings) -> socket.socket:

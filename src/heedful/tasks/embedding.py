@@ -102,9 +102,9 @@ class Index:
     def search(self, question: str, count: int = 10) -> list[Match]:
         """Return the `count` nearest lines, the nearest first; ties are in the order of the file."""
         if count < 1:
-            raise ConfigError(f"at least one line is asked for, not {count}")
+            raise ConfigError(f"count must be at least 1, not {count}")
         if not question.strip():
-            raise DataError("the question is empty; nothing is near it")
+            raise DataError("the query is empty")
         if not self.lines:
             return []
         scores = (self.vectors @ self._unit([question])[0])[self.owners]

@@ -312,6 +312,6 @@ def non_finite(values: StepValues, objective: Objective[Any], progress: Progress
     saved = f"the last checkpoint is of step {progress.saves[-1]}" if progress.saves else "nothing was saved yet"
     return NonFiniteError(
         f"step {values.step}: the loss, {values.total:g} over {values.n:g} tokens, or its gradient, of norm "
-        f"{values.norm:g}, is not finite. The step was not taken; {saved}. Look at its input, or lower the "
+        f"{values.norm:g}, is not finite. The step was skipped; {saved}. Check its input, or lower the "
         f"learning_rate: {', '.join(places[:MAX_PLACES])}{more}"
     )

@@ -211,12 +211,12 @@ def test_patch_size_is_kept_or_scaled(size: int, patch: int) -> None:
 
 
 def test_image_size_without_fitting_patches() -> None:
-    with pytest.raises(ConfigError, match="images of 29 x 29 cannot be cut into patches of about 7 pixels; choose"):
+    with pytest.raises(ConfigError, match="images of 29 x 29 cannot be cut into patches of about 7 pixels; change"):
         ImagesConfig().model_for(29, 1, 2)
 
 
 def test_other_models_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"family 'bert' .* does not tell classes of images apart"):
+    with pytest.raises(ConfigError, match=r"family 'bert' .* cannot classify images"):
         ImagesConfig.from_dict({"model": "bert-tiny"})
     with pytest.raises(ConfigError, match="the head 'hidden'"):
         ImagesConfig.from_dict({"model": {"head": "hidden"}})

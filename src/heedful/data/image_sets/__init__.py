@@ -73,7 +73,7 @@ def _source(path: Path, part: Part, columns: Sequence[str] | None) -> ImageSourc
     if is_idx(path):
         return idx_source(path)
     raise DataError(
-        f"{path} is no set of images; known are idx files (train-images-idx3-ubyte), .npz, "
+        f"{path} is not a set of images; supported are idx files (train-images-idx3-ubyte), .npz, "
         ".csv and .tsv with paths and classes, and a folder with a folder for each class"
     )
 
@@ -84,7 +84,7 @@ def folder_source(folder: Path) -> ImageSource:
     if len(SPLITS & {inner.name.lower() for inner in classes}) > 1:
         names = ", ".join(inner.name for inner in classes)
         raise DataError(
-            f"{folder} holds {names}, which are parts of a set and no classes; "
+            f"{folder} holds {names}, which are splits of a data set, not classes; "
             f"give them one by one: --data {classes[-1].with_name('train')} --valid …"
         )
     labeled_paths: list[tuple[Path, str]] = []
@@ -124,7 +124,7 @@ def listing_source(listing: Path, columns: Sequence[str] | None = None) -> Image
     """Return the set of a table of paths and classes. A missing file is an error now, a broken one later."""
     rows = list(_rows(listing, columns))
     if not rows:
-        raise DataError(f"{listing} lists no image")
+        raise DataError(f"{listing} does not list any image")
     for path, _, line in rows:
         if not path.is_file():
             raise DataError(f"{listing}:{line}: there is no file {path}")

@@ -96,7 +96,7 @@ def labels_beside(path: Path) -> Path:
     for candidate in (path.with_name(name), path.with_name(f"{name}.gz")):
         if candidate.is_file():
             return candidate
-    raise DataError(f"{path}: the labels are missing; {name} or {name}.gz must lie beside it")
+    raise DataError(f"{path}: the labels are missing; {name} or {name}.gz must be next to it")
 
 
 def _idx_images(path: Path, labels: Path) -> Iterator[LabeledImage]:
@@ -108,7 +108,7 @@ def _idx_images(path: Path, labels: Path) -> Iterator[LabeledImage]:
         if math.prod(shape[:2]) > MOST_PIXELS or math.prod(shape) == 0:
             raise DataError(f"{path}: images of {' x '.join(map(str, shape))} are not read")
         if n != len(classes):
-            raise DataError(f"{path} holds {n:,} images, but {labels} {len(classes):,} labels; which belong together?")
+            raise DataError(f"{path} holds {n:,} images, but {labels} {len(classes):,} labels; both must be equal")
         for row, label in enumerate(classes):
             pixels = np.frombuffer(_exactly(stream, math.prod(shape), path), np.uint8).reshape(shape)
             yield LabeledImage(pixels, str(label), f"{path}:{row + 1}")
@@ -121,7 +121,7 @@ def _idx_classes(path: Path) -> NDArray[np.integer]:
         if dtype.kind not in "iu" or len(shape) != 1:
             raise DataError(f"{path}: labels are whole numbers in 1 dimension, not {dtype} in {len(shape)}")
         if shape[0] > MOST_LABELS:
-            raise DataError(f"{path} promises {shape[0]:,} labels; at most {MOST_LABELS:,} are read")
+            raise DataError(f"{path} declares {shape[0]:,} labels; at most {MOST_LABELS:,} are read")
         values = np.frombuffer(_exactly(stream, shape[0] * dtype.itemsize, path), dtype)
         _at_end(stream, path)
     return values
@@ -141,7 +141,7 @@ def _exactly(stream: BinaryIO, size: int, path: Path) -> bytes:
     while size:
         piece = stream.read(min(size, 1 << 24))
         if not piece:
-            raise DataError(f"{path} ends too early: its header promises more; was it cut off when it was copied?")
+            raise DataError(f"{path} ends too early: its header declares more; was it truncated when it was copied?")
         pieces.append(piece)
         size -= len(piece)
     return b"".join(pieces)
@@ -149,7 +149,7 @@ def _exactly(stream: BinaryIO, size: int, path: Path) -> bytes:
 
 def _at_end(stream: BinaryIO, path: Path) -> None:
     if stream.read(1):
-        raise DataError(f"{path} goes on after what its header promises; it is not whole, or not an idx file")
+        raise DataError(f"{path} has more bytes than its header declares; it is damaged, or not an idx file")
 
 
 def npz_source(path: Path, part: Part) -> ImageSource:
@@ -235,4 +235,4 @@ def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
     except OSError as error:
         raise DataError(f"{path}: {error.strerror or error}") from None
     except Exception as error:  # damage shows in many ways: BadZipFile, zlib.error, UnicodeDecodeError, struct.error, …
-        raise DataError(f"{path} is not a whole npz file: {error or type(error).__name__}") from None
+        raise DataError(f"{path} is not a complete npz file: {error or type(error).__name__}") from None

@@ -158,12 +158,12 @@ class _Table:
             except ValueError:
                 continue
             raise DataError(
-                f"{path}:{line}: the first line holds the number {name}, so it is no header; "
+                f"{path}:{line}: the first line holds the number {name}, so it is not a header; "
                 "write the names of the columns above it, such as date,close"
             )
         twice = {name for name in self.header if self.header.count(name) > 1}
         if twice:
-            raise DataError(f"{path}:{line}: the column {min(twice)!r} is there twice; give each its own name")
+            raise DataError(f"{path}:{line}: the column {min(twice)!r} occurs twice; give each its own name")
         column_names = [name.casefold() for name in self.header]
         both = "date" in column_names and "time" in column_names  # the two make up the times
         times = ["date", "time"] if both else [name for name in TIMES if name in column_names][:1]
@@ -176,7 +176,7 @@ class _Table:
         others = [place for place in range(len(self.header)) if place not in self._time and place != self._name]
         if columns is None:
             if not others:
-                raise DataError(f"{self.path}: there is no column of numbers beside {', '.join(self.header)}")
+                raise DataError(f"{self.path}: there is no column of numbers besides {', '.join(self.header)}")
             return others
         chosen = []
         for name in columns:

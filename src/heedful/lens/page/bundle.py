@@ -62,7 +62,7 @@ def _visit(path: str, sources: Mapping[str, str], ordered: dict[str, Module], ab
         if needed in above:
             way = " → ".join([*above[above.index(needed) :], needed])
             raise ScriptBundleError(
-                f"{where}: modules need each other in a circle: {way}; move what both need to a third"
+                f"{where}: modules import each other in a cycle: {way}; move what both need to a third"
             )
         if needed not in sources:
             raise ScriptBundleError(f"{where}: there is no module {needed}")

@@ -112,7 +112,7 @@ async def embeddings(request: Request, body: EmbeddingRequest) -> EmbeddingList:
 @router.post("/chat/completions", status_code=404)
 async def chat() -> None:
     """Refuse a chat, which needs a template that these models were not trained with."""
-    raise APIError(404, "chat is not supported: these models know no roles; use /v1/completions", code="no_chat")
+    raise APIError(404, "chat is not supported: these models have no chat roles; use /v1/completions", code="no_chat")
 
 
 def _model_card(model: Served) -> ModelCard:

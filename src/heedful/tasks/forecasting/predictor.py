@@ -137,7 +137,7 @@ class SeriesForecaster(Predictor[Any, Any]):
         if not np.isfinite(forecast).all():
             largest = np.nanmax(np.abs(self._unscaled(series.rows)))
             raise ItemError(
-                self.item_name, index, f"the forecast is no number; its values, up to {largest:g}, are too large"
+                self.item_name, index, f"the forecast is not finite; values of up to {largest:g} are too large"
             )
         return (forecast[:, 0] if series.flat else forecast).tolist()
 

@@ -103,8 +103,8 @@ class ImagesConfig(RunConfig):
         model: Any = self.model
         self.require(
             isinstance(self.model, ImageConfig) and model.head in ("classes", "distilled"),
-            f"a model of the family {model.family!r} with the head {getattr(model, 'head', None)!r} does not tell "
-            "classes of images apart; vit and deit with a head of classes do",
+            f"a model of the family {model.family!r} with the head {getattr(model, 'head', None)!r} cannot "
+            "classify images; use vit or deit with head=classes or distilled",
         )
 
     @property
@@ -125,8 +125,8 @@ def _patch_size(size: int, model: ImageConfig) -> int:
     fitting = [side for side in range(1, size + 1) if size % side == 0 and wanted / 2 <= side <= wanted * 2]
     if not fitting:
         raise ConfigError(
-            f"images of {size} x {size} cannot be cut into patches of about {wanted:.0f} pixels; choose what fits: "
-            "data.image_size, or model.patch_size"
+            f"images of {size} x {size} cannot be cut into patches of about {wanted:.0f} pixels; change "
+            "data.image_size or model.patch_size"
         )
     return min(fitting, key=lambda side: abs(side - wanted))
 
@@ -145,7 +145,7 @@ def read_settings(folder: Path) -> ImageSettings:
     try:
         return ImageSettings.from_dict(read_mapping(folder / SETTINGS))
     except ConfigError as error:
-        raise DataError(f"what was made of the images cannot be used: {error}") from None
+        raise DataError(f"the prepared images cannot be used: {error}") from None
 
 
 def sources_of(files: Files) -> tuple[list[ImageSource], list[ImageSource]]:

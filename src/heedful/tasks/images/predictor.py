@@ -97,14 +97,14 @@ class ImageSettings(Config):
         )
         self.require(
             len(self.resize) != 1 or bool(self.crop),
-            "where resize sets the shorter side alone, crop must say what is cut out of the middle",
+            "if resize is one number (the shorter side), crop is needed too",
         )
         sides = self.resize if len(self.resize) == 2 else self.resize * 2
         self.require(
             all(cut <= side for cut, side in zip(self.crop, sides, strict=False)),
             f"a crop of {self.crop} is larger than what resize={self.resize} gives",
         )
-        self.require(len(self.mean) == len(self.std), "mean and std have one number each for every channel")
+        self.require(len(self.mean) == len(self.std), "mean and std need one number for each channel")
         self.require(all(std > 0 for std in self.std), f"std must be above 0, not {self.std}")
 
 
@@ -230,8 +230,8 @@ def _n_classes(config: FamilyConfig, module: nn.Module) -> int:
     head = next((part for part in module.modules() if isinstance(part, ClassHead)), None)
     if head is None or not isinstance(module.embedding, PatchEmbedding):
         raise ConfigError(
-            f"a model of the family {config.family!r} with the head {getattr(config, 'head', None)!r} does not tell "
-            "classes of images apart; one with a head of classes does"
+            f"a model of the family {config.family!r} with the head {getattr(config, 'head', None)!r} cannot "
+            "classify images; one with a classification head can"
         )
     return head.out_proj.out_features
 

@@ -79,7 +79,7 @@ class LanguageModelConfig(RunConfig):
         self.require_positive("context", "stride")
         self.require(
             is_decoder_only(self.model),
-            f"a model of the family {self.model.title!r} does not continue text; use gpt2 or llama, for example",
+            f"a model of the family {self.model.title!r} does not generate text; use gpt2 or llama, for example",
         )
         room: int | None = getattr(self.model, "max_length", None)
         self.require(
@@ -144,7 +144,7 @@ def split_corpus(config: LanguageModelConfig, files: Files) -> tuple[Corpus, Cor
         valid = Corpus(tuple(text_files(files.valid, report.valid)))
         in_both = {path.resolve() for path in text.files} & {path.resolve() for path in valid.files}
         if in_both:
-            raise DataError(f"{min(in_both)} is given for training and for validation; the score would be of memory")
+            raise DataError(f"{min(in_both)} is given for both training and validation; the score would be invalid")
         text.survey(report.train)
         valid.survey(report.valid)
         report.train.extra["held_out"] = 0

@@ -94,7 +94,7 @@ class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
         try:
             sizes = CorpusSizes(**read_mapping(folder / SIZES))
         except (ConfigError, TypeError) as error:  # missing, or with other keys
-            raise DataError(f"{folder / SIZES} is not as it was written: {error}") from None
+            raise DataError(f"{folder / SIZES} was changed since it was written: {error}") from None
         stores = TokenStore(folder / TRAIN), TokenStore(folder / VALID)
         return CorpusData(folder, *stores, PublishedTokenizer.load(folder / NAME), sizes)
 

@@ -65,7 +65,7 @@ class TaggerSettings(Config):
     def check(self) -> None:
         self.require_positive("max_tokens")
         self.require(self.stride >= 0, f"stride must be 0 or more, not {self.stride}")
-        self.require(len(set(self.labels)) == len(self.labels), "a tag stands there twice")
+        self.require(len(set(self.labels)) == len(self.labels), "a tag occurs twice")
 
 
 class Tagger(WindowPredictor[list[TaggedSpan]]):

@@ -98,7 +98,7 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
         stores = TokenStore(folder / TRAIN), TokenStore(folder / VALID)
         data = TrainingData(folder, *stores, PublishedTokenizer.load(folder / NAME), read_tokens(folder))
         if data.metadata.start is None or sum(1 for _ in validation_texts(folder)) != len(data.valid):
-            raise DataError(f"{folder}: the validation texts or the tokens are not as they were written")
+            raise DataError(f"{folder}: the validation texts or the tokens were changed since they were written")
         return data
 
     def model_config(self) -> FamilyConfig:
