@@ -13,13 +13,14 @@ export function plane(array, ...lead) {
 
 export const row = (source, index) => Array.from({ length: source.columns }, (_, column) => source.at(index, column));
 
+// All numbers, row by row.
+export function flat({ rows, columns, at }) {
+  return Float64Array.from({ length: rows * columns }, (_, n) => at(Math.floor(n / columns), n % columns));
+}
+
 // The size that all but one number in a hundred stay within: a giant does not make all others pale.
 export function robustMax(source) {
-  const sizes = new Float32Array(source.rows * source.columns);
-  for (let r = 0; r < source.rows; r += 1) {
-    for (let c = 0; c < source.columns; c += 1) sizes[r * source.columns + c] = Math.abs(source.at(r, c));
-  }
-  const real = sizes.filter(Number.isFinite).sort();
+  const real = flat(source).map(Math.abs).filter(Number.isFinite).sort();
   return real[Math.ceil(0.99 * (real.length - 1))] || real.at(-1) || 1;
 }
 

@@ -1,7 +1,7 @@
 // The beam tree: what was followed, what was dropped, what won, and how its score was made.
 import { clear, el, onKeys, set, svg } from "../dom.js";
 import { fitted, label, marked, number, resize, spelled, tail, visible, widthOf } from "../drawing/text.js";
-import { currentRow, firstRow } from "../generation/answer.js";
+import { firstRow } from "../generation/answer.js";
 import { penaltyOf, storyOf, textOf, treeOf, wayTo } from "../generation/beam_tree.js";
 
 export const name = "beams";
@@ -20,7 +20,7 @@ export function mount(root, { doc, state, t }) {
   root.append(sentence, legend, box, details);
   box.append(drawing.picture);
 
-  const now = () => Math.min(last, Math.max(1, currentRow(doc, state) - firstRow(doc) + 1));
+  const now = () => Math.min(last, Math.max(1, state.get("step") - firstRow(doc) + 1));
   const facts = storyOf(tree);
 
   function draw() {

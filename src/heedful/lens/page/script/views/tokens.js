@@ -1,5 +1,5 @@
 // The tokens themselves: point at one to see what it looks at and what looks at it.
-import { columnOf, columnSums, largest, rowOf, strongest } from "../attention/measure.js";
+import { columnOf, columnSums, largest, peak, rowOf, strongest } from "../attention/measure.js";
 import { chosen, crossVariant, sidesOf, tokensOf, weightsOf, writes } from "../attention/selection.js";
 import { hue } from "../color.js";
 import { clear, el, onKeys, onWidth, svg } from "../dom.js";
@@ -106,7 +106,7 @@ function focused({ attention, doc }, active, { out, into }) {
 function atRest({ weights, attention, doc, received }) {
   const { queries, keys } = sidesOf(doc, attention);
   const best = Array.from({ length: weights.shape[0] }, (_, query) => {
-    const row = rowOf(weights, query), [key] = strongest(row, 1);
+    const row = rowOf(weights, query), key = peak(row);
     const from = { sequence: queries, index: query }, to = { sequence: keys, index: key };
     return { from, to, weight: row[key], side: -1 };
   });

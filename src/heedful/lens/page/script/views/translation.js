@@ -6,7 +6,7 @@ import { cellUnder, clear, dropdown, el, onHover, onKeys, onWidth, set, svg } fr
 import { frame, isLarge, paint, SCALES } from "../drawing/map.js";
 import { latest } from "../drawing/stage.js";
 import { fitted, label, number, percent, resize, visible, widthOf, wrapWords } from "../drawing/text.js";
-import { currentRow, givenVariant } from "../generation/answer.js";
+import { givenVariant } from "../generation/answer.js";
 
 // Cross-attention while translating: what each written word was mixed from, drawn from the row that predicted it.
 export const cross = {
@@ -29,7 +29,7 @@ function mountCross(root, context) {
 
   function draw() {
     if (!width || !weights) return;
-    const now = currentRow(doc, state);
+    const now = state.get("step");
     const deep = state.get("level") === "deep";
     drawing = crossLinks({ source, target, weights, now, width, deep, look, go: (row) => state.set({ step: row }) });
     resize(clear(picture), width, drawing.height).append(...drawing.nodes);
@@ -44,7 +44,7 @@ function mountCross(root, context) {
   // A source word looked at, here or in another view.
   function light() {
     if (!drawing) return;
-    const token = state.get("token"), now = currentRow(doc, state);
+    const token = state.get("token"), now = state.get("step");
     const index = token?.sequence === "source" ? token.index : null;
     drawing.light(index);
     if (index === null) sentence.textContent = summary;
@@ -92,7 +92,7 @@ function crossLinks({ source, target, weights, now, width, deep, look, go }) {
 
   const earlier = (_, row) => {
     const before = rowOf(weights, row);
-    const strong = places.target[row] ? strongest(before, 3).filter((index) => before[index] >= EARLIER) : [];
+    const strong = strongest(before, 3).filter((index) => places.target[row] && before[index] >= EARLIER);
     return strong.map((index) => link(places, row, index, { "stroke-width": 0.6 + 3 * before[index] }));
   };
   const lines = { fill: "none", "stroke-linecap": "round" };
@@ -136,24 +136,22 @@ function link(places, row, index, look, title) {
   return svg("path", { d, ...look }, title);
 }
 
-function word(place, text, size, box, look) {
-  const rect = svg("rect", { x: place.left, y: place.top, width: place.width, height: place.bottom - place.top, rx: 6, ...box });
-  const middle = { x: place.x, y: place.bottom - size.foot, "text-anchor": "middle", "font-size": size.font };
-  return svg("g", {}, rect, svg("text", { ...middle, ...look }, text));
+function word({ x, left, top, width, bottom }, text, size, box, look) {
+  const rect = svg("rect", { x: left, y: top, width, height: bottom - top, rx: 6, "stroke-width": 1.5, ...box });
+  return svg("g", {}, rect, label(text, x, bottom - size.foot, { size: size.font, anchor: "middle", ...look }));
 }
 
 function sourceWord(place, text, tone, size) {
   const ground = shade(tone);
   const through = size === SIZES.small && tone < 0.05; // links to the lines above stay visible behind it
-  const box = { fill: ground, "fill-opacity": through ? 0.25 : 1, stroke: "var(--line)", "stroke-width": 1.5 };
+  const box = { fill: ground, "fill-opacity": through ? 0.25 : 1, stroke: "var(--line)" };
   return word(place, text, size, box, { fill: through ? "var(--ink)" : ink(ground) });
 }
 
 // `ahead`: steps from now; what is yet to come is faint.
 function targetWord(place, text, ahead, size, choose) {
-  const now = ahead === 0;
-  const box = now ? { fill: "var(--accent)" } : { fill: "var(--paper)", stroke: "var(--line)", "stroke-width": 1.5 };
-  const node = word(place, text, size, box, { "font-weight": now ? 600 : 400, fill: now ? "var(--paper)" : "var(--ink)" });
+  const node = ahead === 0 ? word(place, text, size, { fill: "var(--accent)" }, { weight: 600, fill: "var(--paper)" })
+    : word(place, text, size, { fill: "var(--paper)", stroke: "var(--line)" }, { fill: "var(--ink)" });
   return set(node, { opacity: ahead > 0 ? 0.35 : 1, style: { cursor: "pointer" }, onclick: choose });
 }
 

@@ -4,7 +4,7 @@ import { shade } from "../color.js";
 import { cellUnder, clear, el, onWidth, set, svg } from "../dom.js";
 import { bars } from "../drawing/chart.js";
 import { brief, fittedEnd, joined, label, number, PART, percent, resize, spelled, tail, visible, widthOf, wrapWords } from "../drawing/text.js";
-import { currentRow, firstRow, givenVariant, isGiven, stepAt, textBefore } from "../generation/answer.js";
+import { firstRow, givenVariant, isGiven, stepAt, textBefore } from "../generation/answer.js";
 import { furthest, instead, textOf, treeOf } from "../generation/beam_tree.js";
 
 // The answer as it was written: before, now, later, with a slider that all views follow.
@@ -66,7 +66,7 @@ function mountWriting(root, context) {
   }
 
   function paint() {
-    const now = currentRow(doc, state);
+    const now = state.get("step");
     const deep = state.get("level") === "deep";
     pieces.forEach(({ group, ground, text, bar, value, isPrompt }, row) => {
       const isNow = row === now, fill = isNow ? "var(--paper)" : isPrompt ? "var(--soft)" : "var(--ink)";
@@ -111,31 +111,29 @@ const LONGEST = 30000;
 
 function player({ doc, state, t }) {
   const last = doc.written.length - 1;
-  const move = (by) => () => (stop(), go(currentRow(doc, state) + by));
-  const back = el("button", { type: "button", onclick: move(-1) }, "‹");
+  const go = (row) => state.set({ step: row });
+  const moveTo = (rowOf) => () => (stop(), go(rowOf()));
+  const back = el("button", { type: "button", onclick: moveTo(() => state.get("step") - 1) }, "‹");
   const play = el("button", { type: "button", class: "play", onclick: () => (timer === null ? start() : stop()) });
-  const on = el("button", { type: "button", onclick: move(1) }, "›");
-  const slider = el("input", {
-    type: "range", min: "0", max: String(last), step: "1", oninput: () => (stop(), go(Number(slider.value))),
-  });
+  const on = el("button", { type: "button", onclick: moveTo(() => state.get("step") + 1) }, "›");
+  const slider = el("input", { type: "range", min: 0, max: last, step: 1, oninput: moveTo(() => Number(slider.value)) });
   const place = el("output", { class: "place" });
   const node = el("div", { class: "player" }, back, play, on, slider, place);
   let timer = null;
 
-  const go = (row) => state.set({ step: Math.min(Math.max(row, 0), last) });
   const stop = () => {
     clearTimeout(timer);
     timer = null;
     name();
   };
   const tick = () => {
-    const row = currentRow(doc, state);
+    const row = state.get("step");
     if (row >= last) return stop();
     go(row + 1);
     timer = setTimeout(tick, Math.min(PAUSE, LONGEST / doc.written.length));
   };
   const start = () => {
-    if (currentRow(doc, state) >= last) go(firstRow(doc));
+    if (state.get("step") >= last) go(firstRow(doc));
     timer = setTimeout(tick, 300);
     name();
   };
@@ -144,12 +142,11 @@ function player({ doc, state, t }) {
     for (const [node, word] of [[back, "back"], [on, "on"], [slider, "slider"]]) set(node, { "aria-label": t(word) });
   };
   const show = () => {
-    const row = currentRow(doc, state);
+    const row = state.get("step");
     slider.value = String(row);
     set(slider, { "aria-valuetext": `${row + 1}: ${visible(doc.written[row])}` });
     place.textContent = t("place", { step: row + 1, all: last + 1 });
-    back.disabled = row === 0;
-    on.disabled = row === last;
+    [back.disabled, on.disabled] = [row === 0, row === last];
   };
 
   state.on(["step"], show);
@@ -182,7 +179,7 @@ function mountNext(root, context) {
 
   function draw() {
     if (!width) return;
-    const row = currentRow(doc, state);
+    const row = state.get("step");
     const deep = state.get("level") === "deep";
     const candidates = candidatesOf(doc, row);
     const { list, written, rest } = candidates;
@@ -197,12 +194,10 @@ function mountNext(root, context) {
     update(row, candidates, deep);
   }
 
-  const name = ({ text }) => (text === null ? t("rest") : spelled(text));
-
   function rowOf(candidate, row, logarithmic) {
     const { text, share, written } = candidate;
     return {
-      name: name(candidate), share: logarithmic ? logShare(share) : share, text: percent(share), title: number(share, 4),
+      name: text === null ? t("rest") : spelled(text), share: logarithmic ? logShare(share) : share, text: percent(share), title: number(share, 4),
       note: text === null ? "" : meant(candidate, row),
       look: { fill: text === null ? "var(--soft)" : "var(--ink)", weight: written ? 650 : 400 },
       bar: written ? { fill: "var(--accent)" } : { fill: "var(--soft)", opacity: 0.55 },
@@ -287,7 +282,7 @@ function certaintyStrip({ doc, state, t }) {
 
   // A group whose upper edge lies at y.
   function draw(width, y) {
-    const now = currentRow(doc, state);
+    const now = state.get("step");
     const wide = Math.min(width / shares.length, 64);
     const gap = wide > 6 ? 2 : 0;
     const all = wide * shares.length;
