@@ -209,7 +209,7 @@ def test_bars_are_as_long_as_their_share(opens: Opens) -> None:
     widths = [float(node.get_attribute("width") or "") for node in drawn.locator("svg rect").all()]
     assert widths[1] / widths[0] == pytest.approx(0.75)
     assert widths[3] == 0
-    assert texts(drawn.locator("svg text")) == ["tense", "75.0 % (45/60)", "polarity", "– (0)"]
+    assert texts(drawn.locator("svg text")) == ["tense", "75.0% (45/60)", "polarity", "– (0)"]
 
 
 def test_every_weight_is_a_cell_in_its_place_and_color(opens: Opens) -> None:

@@ -36,7 +36,7 @@ function chartFigure({ title, more, series, width, ...axes }) {
 function constructionBars(content, { t, nameOf, width }) {
   const rows = content.map(([name, correct, total]) => ({
     name: nameOf(name), share: total ? correct / total : 0,
-    text: total ? `${((100 * correct) / total).toFixed(1)} % (${correct.toLocaleString("en-US")}/${total.toLocaleString("en-US")})` : "– (0)",
+    text: total ? `${((100 * correct) / total).toFixed(1)}% (${correct.toLocaleString("en-US")}/${total.toLocaleString("en-US")})` : "– (0)",
   }));
   return [bars(rows, width, t("title"))];
 }
@@ -144,7 +144,7 @@ function imageFigure({ title, png, answers, truth, heads }, { t, width }) {
     return node;
   };
   const right = answers.length > 0 && answers[0][0] === truth;
-  const rows = answers.map(([name, share]) => ({ name, share, text: `${(100 * share).toFixed(1)} %` }));
+  const rows = answers.map(([name, share]) => ({ name, share, text: `${(100 * share).toFixed(1)}%` }));
   return el("div", { class: "sample" },
     el("div", { class: "report-charts" },
       figure(title, t(right ? "right" : "wrong", { truth }), drawn(LARGE, title)),
