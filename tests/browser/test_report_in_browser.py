@@ -265,7 +265,7 @@ def test_data_report_groups_are_bars_or_tables(opens: Opens) -> None:
     }
     drawn = section(opens(ReportData(title="x", language="ko", reading=reading)), "reading")
     assert texts(drawn.locator("dd")) == ["12,000"]
-    assert texts(drawn.locator("h3")) == ["파일", "제외", "글자 수"]
+    assert texts(drawn.locator("h3")) == ["파일", "제외", "문자 수"]
     widths = [float(node.get_attribute("width") or "") for node in drawn.locator("svg rect").all()]
     assert [widths[1] / widths[0], widths[3] / widths[2]] == pytest.approx([0.25, 0.75])
     expect(drawn).to_contain_text("처음 나온 곳: a.tsv:3")
