@@ -153,9 +153,10 @@ def test_sentences_of_the_data_are_translated_and_the_readers_own_words_are_not(
     expect(section(page, "scores")).to_contain_text("컨텍스트 64, 간격 32")
     expect(section(page, "notes")).to_contain_text("‘내일 = 오늘’ 예측보다 낫습니다. MSE 1.5 대 3, 50.0% 작습니다.")
     reading = section(page, "reading")
-    assert texts(reading.locator("dd")) == [
-        "text, day",
-        "day: 마지막 3스텝은 분할에 들지 않아 쓰지 않습니다, 토큰 8개까지만 남긴 텍스트: 1 (a:1)",
+    assert texts(reading.locator("dd")) == ["text, day"]
+    assert texts(reading.locator("h3 ~ p[dir]")) == [
+        "day: 마지막 3스텝은 분할에 들지 않아 쓰지 않습니다",
+        "토큰 8개까지만 남긴 텍스트: 1 (a:1)",
     ]
     assert texts(reading.locator("tbody th, tbody td")) == ["text", "표"]
     expect(reading.locator("svg").last).to_contain_text("question")

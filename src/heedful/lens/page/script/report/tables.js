@@ -22,15 +22,16 @@ export function section(name, draw) {
       };
       const phrase = phraseTranslator(catalogOf(messages, "phrases"), state, labelOf);
       // "validation BLEU" is the name of a set and the name of a metric.
+      const known = (key) => labelOf(key) ?? phrase(key);
       const jointLabel = (key) => {
         const words = key.split(" ");
         const pairs = words.map((_, n) => [words.slice(0, n).join(" "), words.slice(n).join(" ")]);
-        const pair = pairs.find((parts) => parts.every(labelOf));
-        return pair ? pair.map(labelOf).join(" ") : null;
+        const pair = pairs.find((parts) => parts.every(known));
+        return pair ? pair.map(known).join(" ") : null;
       };
       // The label of a name that comes with the data, and a sentence of the data in the reader's language. One that the
       // catalogs do not have stays as it is.
-      const nameOf = (key) => labelOf(key) ?? phrase(key) ?? jointLabel(key) ?? key.replaceAll("_", " ");
+      const nameOf = (key) => known(key) ?? jointLabel(key) ?? key.replaceAll("_", " ");
       const sentence = (text) => phrase(text) ?? text;
       const cell = (value) => (typeof value === "boolean" ? t(value ? "yes" : "no") : sentence(value));
       redrawn(root, state, [], (width, note) => draw(doc[name], { ...context, nameOf, sentence, width, note, cell }));
@@ -107,7 +108,9 @@ export const comparison = section("comparison", (content, tools) => dataTable(co
 export const samples = section("samples", sampleList);
 export const continuations = section("continuations", (content, { t }) => content.map(([prompt, text]) =>
   entry([[t("prompt"), prompt], [t("output"), text]])));
-export const reading = section("reading", (content, tools) => [
-  content.facts.length ? factList(content.facts, tools) : "",
+export const reading = section("reading", ({ facts, ...content }, tools) => [
+  factList(facts.filter(([name]) => name !== "notes"), tools),
+  ...facts.filter(([name]) => name === "notes").flatMap(([name, texts]) => [
+    el("h3", {}, tools.nameOf(name)), ...[texts].flat().map((text) => el("p", { dir: "auto" }, tools.sentence(text)))]),
   ...content.groups.flatMap(([name, group]) => [el("h3", {}, tools.nameOf(name)), ...dataGroup(group, tools, OWN.has(name))]),
 ]);
