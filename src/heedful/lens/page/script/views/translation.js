@@ -304,9 +304,9 @@ const bestLinks = (weights) => Array.from({ length: weights.shape[0] }, (_, to) 
 function pairsOf({ source, target, links, weights, width, watch, deep, t }) {
   const rows = Math.max(source.length, target.length);
   const room = Math.min(150, width * 0.33);
-  const wide = (texts) => Math.min(room, Math.max(...texts.map((text) => widthOf(text, 15, 600))));
-  const left = wide(source) + 18;
-  const right = width - wide(target) - 18 - (deep ? 40 : 0);
+  const wide = (texts, title) => Math.min(room, Math.max(widthOf(title, 12), ...texts.map((text) => widthOf(text, 15, 600))));
+  const left = wide(source, t("source")) + 18;
+  const right = width - wide(target, t("target")) - 18 - (deep ? 40 : 0);
   const y = (place, count) => TOP + (place + 0.5) * ROW * (rows / count); // both sides are equally high
   const lines = links.map(([from, to]) => {
     const [a, b, middle] = [y(from, source.length), y(to, target.length), (right - left) * 0.45];
