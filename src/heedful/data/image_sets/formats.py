@@ -122,7 +122,7 @@ def _idx_classes(path: Path) -> NDArray[np.integer]:
             raise DataError(f"{path}: labels are whole numbers in 1 dimension, not {dtype} in {len(shape)}")
         if shape[0] > MOST_LABELS:
             raise DataError(f"{path} declares {shape[0]:,} labels; at most {MOST_LABELS:,} are read")
-        values = np.frombuffer(_exactly(stream, shape[0] * dtype.itemsize, path), dtype)
+        values: NDArray[np.integer] = np.frombuffer(_exactly(stream, shape[0] * dtype.itemsize, path), dtype)
         _at_end(stream, path)
     return values
 
