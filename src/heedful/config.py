@@ -116,10 +116,7 @@ class FamilyConfig(Config):
         return super().from_dict(remaining)
 
 
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    """Return the types of a class's fields; cached, since finding them takes longer than all checks."""
-    return get_type_hints(kind)
+_hints = cache(get_type_hints)  # finding the types of a class's fields takes longer than all checks
 
 
 def _convert(value: Any, kind: Any, where: str) -> Any:
@@ -136,7 +133,7 @@ def _convert(value: Any, kind: Any, where: str) -> Any:
         return value
     if origin is tuple:
         if not isinstance(value, list | tuple):
-            raise _wrong_type(value, "a list", where)
+            raise _wrong_type(value, tuple, where)
         return tuple(_convert(item, arguments[0], f"{where}[{index}]") for index, item in enumerate(value))
     if isinstance(kind, type) and issubclass(kind, Config) and isinstance(value, Mapping):
         return kind.from_dict(value)
@@ -145,15 +142,13 @@ def _convert(value: Any, kind: Any, where: str) -> Any:
             raise ConfigError(f"{where} must be a finite number, not {value}")
         return float(value)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise _wrong_type(
-            value,
-            {int: "a whole number", float: "a number", bool: "true or false", str: "text"}.get(kind, "a mapping"),
-            where,
-        )
+        raise _wrong_type(value, kind, where)
     return value
 
 
-def _wrong_type(value: Any, expected: str, where: str) -> ConfigError:
+def _wrong_type(value: Any, kind: type, where: str) -> ConfigError:
+    names = {tuple: "a list", int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+    expected = names.get(kind, "a mapping")
     return ConfigError(f"{where} must be {expected}, but {value!r} ({type(value).__name__}) was given")
 
 

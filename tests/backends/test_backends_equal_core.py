@@ -96,7 +96,7 @@ def in_slots(model: Any, inputs: list[list[int]]) -> CudaGraphRunner:
     n_source = 0 if at.memory_bias is None else at.memory_bias.shape[-1]
     shape = GraphShape.of(len(inputs), WIDTH, at.cache.length + STEPS + 1, n_source)
     runner = CudaGraphRunner(GraphProgram(step_decoder, shape, at.cache))
-    runner.insert(at.cache, at.starts, at.memory_bias)
+    runner.extend(at)
     return runner
 
 
@@ -398,7 +398,7 @@ def test_reasons_of_the_machine_come_first(monkeypatch: pytest.MonkeyPatch) -> N
     model = composed("decoder", "sinusoidal", "pre", "layer", "plain", H).float()
     monkeypatch.setattr(building, "_results", {})
     monkeypatch.setenv("HEEDFUL_NATIVE", "0")
-    assert str(supports(model, "native")[0]) == "HEEDFUL_NATIVE=0 switches it off"
+    assert str(supports(model, "native")[0]) == "HEEDFUL_NATIVE=0 disables it"
     if not torch.cuda.is_available():
         assert "CUDA" in str(supports(model, "cuda_graph")[0])
         assert any("CUDA" in str(reason) for reason in supports(model, "triton"))

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import heedful
-from heedful.backends import pending_logits, use_backend
-from heedful.backends.cpu import FEW, SHORT, CpuFusedDropout, PackedEncoderLayer
-from heedful.backends.pending_logits import PendingLogits
+from heedful.backends import cpu, use_backend
+from heedful.backends.cpu import FEW, SHORT, CpuFusedDropout, PackedEncoderLayer, PendingLogits
 from heedful.core import (
     BatchNorm,
     DotProduct,
@@ -194,7 +193,7 @@ def head(dtype: torch.dtype, *, bias: bool = True) -> VocabularyHead:
 def test_the_loss_of_pending_logits_is_that_of_logits(
     dtype: torch.dtype, bias: bool, smoothing: float, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pending_logits, "BLOCK", block)
+    monkeypatch.setattr(cpu, "BLOCK", block)
     torch.manual_seed(0)
     part = head(dtype, bias=bias)
     mine, exact = quick(part), deepcopy(part).double()

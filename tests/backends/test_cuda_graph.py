@@ -11,7 +11,7 @@ from every_model import DECODERS, build, sentences
 from heedful.backends import prepare
 from heedful.backends.cuda_graph import GraphProgram
 from heedful.generation import GenerationConfig, generate, stream
-from heedful.generation.runners import GraphBatchRunner, Runner
+from heedful.generation.runners import Runner
 from slow_search import same
 
 LENGTHS = (5, 1, 9, 3, 9, 2, 7, 4)
@@ -25,7 +25,7 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> list[GraphProgram]:
     def allocate(runner: Any, width: int, capacity: int) -> Any:
         if runner._single_step is None:
             return runner
-        in_slots = GraphBatchRunner(runner, width, capacity)
+        in_slots = runner.in_slots(width, capacity)
         programs.append(in_slots._program)
         return in_slots
 

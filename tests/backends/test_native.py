@@ -217,7 +217,7 @@ def test_not_a_number_stays_one() -> None:
 
 
 def test_without_a_compiler_there_is_no_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for variable, said in (("PATH", "no C compiler"), ("HEEDFUL_NATIVE", "switches it off")):
+    for variable, said in (("PATH", "no C compiler"), ("HEEDFUL_NATIVE", "disables it")):
         with monkeypatch.context() as patch:
             patch.setattr(building, "_results", {})
             patch.setenv(variable, "0" if variable == "HEEDFUL_NATIVE" else str(tmp_path))

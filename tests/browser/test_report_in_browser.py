@@ -153,9 +153,10 @@ def test_sentences_of_the_data_are_translated_and_the_readers_own_words_are_not(
     expect(section(page, "scores")).to_contain_text("컨텍스트 64, 간격 32")
     expect(section(page, "notes")).to_contain_text("‘내일 = 오늘’ 예측보다 낫습니다. MSE 1.5 대 3, 50.0% 작습니다.")
     reading = section(page, "reading")
-    assert texts(reading.locator("dd")) == [
-        "text, day",
-        "day: 마지막 3스텝은 분할에 들지 않아 쓰지 않습니다, 토큰 8개까지만 남긴 텍스트: 1 (a:1)",
+    assert texts(reading.locator("dd")) == ["text, day"]
+    assert texts(reading.locator("h3 ~ p[dir]")) == [
+        "day: 마지막 3스텝은 분할에 들지 않아 쓰지 않습니다",
+        "토큰 8개까지만 남긴 텍스트: 1 (a:1)",
     ]
     assert texts(reading.locator("tbody th, tbody td")) == ["text", "표"]
     expect(reading.locator("svg").last).to_contain_text("question")
@@ -209,7 +210,7 @@ def test_bars_are_as_long_as_their_share(opens: Opens) -> None:
     widths = [float(node.get_attribute("width") or "") for node in drawn.locator("svg rect").all()]
     assert widths[1] / widths[0] == pytest.approx(0.75)
     assert widths[3] == 0
-    assert texts(drawn.locator("svg text")) == ["tense", "75.0 % (45/60)", "polarity", "– (0)"]
+    assert texts(drawn.locator("svg text")) == ["tense", "75.0% (45/60)", "polarity", "– (0)"]
 
 
 def test_every_weight_is_a_cell_in_its_place_and_color(opens: Opens) -> None:
@@ -265,7 +266,7 @@ def test_data_report_groups_are_bars_or_tables(opens: Opens) -> None:
     }
     drawn = section(opens(ReportData(title="x", language="ko", reading=reading)), "reading")
     assert texts(drawn.locator("dd")) == ["12,000"]
-    assert texts(drawn.locator("h3")) == ["파일", "제외", "글자 수"]
+    assert texts(drawn.locator("h3")) == ["파일", "제외", "문자 수"]
     widths = [float(node.get_attribute("width") or "") for node in drawn.locator("svg rect").all()]
     assert [widths[1] / widths[0], widths[3] / widths[2]] == pytest.approx([0.25, 0.75])
     expect(drawn).to_contain_text("처음 나온 곳: a.tsv:3")

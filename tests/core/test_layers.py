@@ -10,7 +10,7 @@ from tiny_models import D, H, close, decoder_layer, encoder_layer, shaken
 from torch import Tensor, nn
 
 from heedful import core
-from heedful.core.feedforward import activation_of
+from heedful.core.layers import activation_of
 
 
 def batch(length: int = 5) -> Tensor:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import tracemalloc
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.data.pairs import CleaningConfig, Pair, clean, in_direction, tidy
-from heedful.data.report import FileReport, Lengths, PairReport
+from heedful.data.report import FileReport, PairReport, length_statistics
 from heedful.errors import ConfigError, DataError
 
 FINE = ("Where is the station?", "역이 어디예요?")
@@ -226,19 +227,15 @@ def test_the_fingerprint_knows_order_sides_and_borders() -> None:
     assert fingerprint(("a", "b")) == fingerprint(("a", "b"))
 
 
-@given(st.lists(st.integers(0, 50), min_size=1), st.floats(0.01, 1))
-def test_length_statistics(values: list[int], share: float) -> None:
-    lengths = Lengths()
-    for value in values:
-        lengths.add(value)
-    assert lengths.mean == pytest.approx(np.mean(values))
-    assert lengths.longest == max(values)
-    assert lengths.quantile(share) == np.quantile(values, share, method="inverted_cdf")
-    assert lengths.to_dict()["median"] == np.quantile(values, 0.5, method="inverted_cdf")
+@given(st.lists(st.integers(0, 50), min_size=1))
+def test_length_statistics(values: list[int]) -> None:
+    median, p95 = np.quantile(values, [0.5, 0.95], method="inverted_cdf")
+    mean = pytest.approx(np.mean(values), abs=0.00501)
+    assert length_statistics(Counter(values)) == {"mean": mean, "median": median, "p95": p95, "longest": max(values)}
 
 
 def test_no_lengths() -> None:
-    assert Lengths().to_dict() == {"mean": 0.0, "median": 0, "p95": 0, "longest": 0}
+    assert length_statistics(Counter({7: 0})) == {"mean": 0.0, "median": 0, "p95": 0, "longest": 0}
 
 
 def test_pairs_that_are_only_judged_all_come_through_unless_they_are_the_wrong_way_round() -> None:

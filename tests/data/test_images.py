@@ -149,7 +149,7 @@ def test_an_image_stands_as_its_camera_noted(orientation: int) -> None:
         ([[10**30]], "not object"),
         (np.zeros((3, 20, 30), dtype=np.uint8), "moveaxis"),
         (np.zeros((20, 30, 2), dtype=np.uint8), r"reads 3 channels, and an image of shape \(20, 30, 2\) has 2$"),
-        (b"", "not an image of a kind"),
+        (b"", "not an image in a supported format"),
         (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n", "PNG, JPEG"),
         (Image.new("F", (2, 2)), "32-bit"),
     ],
@@ -226,7 +226,7 @@ def test_limits_hold_for_arrays_files_and_new_sizes(monkeypatch: pytest.MonkeyPa
 
 def test_an_animation_is_not_one_image_and_a_photo_with_others_beside_it_is() -> None:
     first, second = Image.fromarray(COLOUR), Image.fromarray(drawn(5, 7, 3, seed=9))
-    with pytest.raises(DataError, match="holds 2 images"):
+    with pytest.raises(DataError, match="contains 2 images"):
         pixels_of(written(first, "GIF", save_all=True, append_images=[second]), 3)
     photo = written(first, "MPO", save_all=True, append_images=[second])
     np.testing.assert_array_equal(pixels_of(photo, 3), pixels_of(written(first, "JPEG"), 3))

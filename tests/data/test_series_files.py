@@ -122,9 +122,9 @@ def test_a_constant_is_noted(read: Read) -> None:
         ("", r"prices\.csv: the file is empty"),
         ("\n\n", "the file is empty"),
         ("date,close\n", "there is no row below the header"),
-        ("date\n2013-03-01\n", "no column of numbers beside date"),
-        ("1.5,2\n3,4\n", r":1: the first line holds the number 1\.5, so it is no header"),
-        ("a,a\n1,2\n", ":1: the column 'a' is there twice"),
+        ("date\n2013-03-01\n", "no column of numbers besides date"),
+        ("1.5,2\n3,4\n", r":1: the first line holds the number 1\.5, so it is not a header"),
+        ("a,a\n1,2\n", ":1: the column 'a' occurs twice"),
         ("a,b\n1,2\n3,x\n", r":3: the column 'b' holds 'x', which is not a number; to leave .* --columns a$"),
         ("a\n1_000\n", "'1_000', which is not a number"),
         ('a,b\n1,"1,234.5"\n', r":2: the column 'b' holds '1,234\.5', with a comma; write numbers as 1234\.5"),
@@ -192,14 +192,14 @@ def test_steps_may_be_numbers_or_not_be_there(read: Read) -> None:
 @pytest.mark.parametrize(
     ("dates", "message"),
     [
-        (["03/01/2013"], "'03/01/2013' is no date; dates are written 2013-03-01"),
-        (["2013-03-01", "soon"], ":3: 'soon' is no date"),
-        (["2013-02-30"], ":2: '2013-02-30' is no date"),
+        (["03/01/2013"], "'03/01/2013' is not a date; dates are written 2013-03-01"),
+        (["2013-03-01", "soon"], ":3: 'soon' is not a date"),
+        (["2013-02-30"], ":2: '2013-02-30' is not a date"),
         (["2013-03-01", "2013-03-02T00:00Z"], ":3: .* some dates have a time zone"),
-        (["2013-03-01", "2013-03-02", "2013-03-01"], r":4: 2013-03-01 was there before, at .*prices\.csv:2; "),
+        (["2013-03-01", "2013-03-02", "2013-03-01"], r":4: 2013-03-01 occurred before, at .*prices\.csv:2\. "),
         (["2013-03-01", "2013-03-03", "2013-03-02"], ":4: 2013-03-02 comes after 2013-03-03; sort the rows"),
         (["2013-03-03", "2013-03-01", "2013-03-02"], ":3: 2013-03-01 comes after 2013-03-03"),
-        (["1", "nan"], ":3: 'nan' is no date"),
+        (["1", "nan"], ":3: 'nan' is not a date"),
     ],
 )
 def test_dates_that_cannot_be(read: Read, dates: list[str], message: str) -> None:

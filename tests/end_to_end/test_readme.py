@@ -66,6 +66,14 @@ def test_a_korean_page_shows_the_same_code(english: str) -> None:
     assert first == second
 
 
+@pytest.mark.parametrize("english", ["docs/silent-failures.md", "docs/serving.md"])
+def test_a_korean_table_has_the_same_figures(english: str) -> None:
+    pages = [(ROOT / name).read_text(encoding="utf-8") for name in (english, KOREAN[english])]
+    tables = [[line for line in page.splitlines() if line.startswith("|")] for page in pages]
+    first, second = [[sorted(re.findall(r"\d+(?:\.\d+)?(?:e[+-]\d+)?", row)) for row in table] for table in tables]
+    assert first == second
+
+
 @pytest.mark.parametrize("english", KOREAN)
 def test_a_page_and_its_korean_page_link_to_each_other(english: str) -> None:
     for name, other in ((english, KOREAN[english]), (KOREAN[english], english)):

@@ -92,7 +92,7 @@ def test_every_mistake_is_one_line(model: Path, tmp_path: Path, monkeypatch: pyt
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         mistakes: list[tuple[tuple[object, ...], str]] = [
-            ((model, "--port", port), f"cannot listen at 127.0.0.1, port {port}: the port is in use"),
+            ((model, "--port", port), f"cannot listen on 127.0.0.1, port {port}: the port is in use"),
             ((model, "--port", 0, "--host", "192.0.2.1"), "this machine does not have this address"),
             ((model, "--port", 99999), "port must be from 0"),
             ((tmp_path / "nothing", "--port", 0), "is not a folder"),

@@ -58,7 +58,7 @@ def test_the_test_files_are_valid_before_each_change(tmp_path: Path) -> None:
         ({"x": F32 | {"data_offsets": "ab"}}, bytes(24), "expected a tuple of size 2"),
         ({"x": {"dtype": "F32", "shape": [2, 3]}}, bytes(24), "missing field `data_offsets`"),
         ({"x": [1]}, bytes(24), "invalid JSON in header"),
-        (b'{"x":%b,"x":%b}' % ((json.dumps(F32).encode(),) * 2), bytes(24), "holds the key 'x' twice"),
+        (b'{"x":%b,"x":%b}' % ((json.dumps(F32).encode(),) * 2), bytes(24), "the key 'x' occurs twice"),
         (b"[]", b"", "invalid JSON in header"),
         (b"{5: 6}", b"", "key must be a string"),
         (b"\xff\xff", b"", "invalid UTF-8"),
@@ -82,7 +82,7 @@ def test_an_invalid_safetensors_header_is_refused(header: Any, data: bytes, text
         (struct.pack("<Q", 2**63) + b"{}", "header too large"),
         (struct.pack("<Q", 3) + b"{}", "invalid header length"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n", "a Git LFS pointer .* git lfs pull"),
-        (b"<!DOCTYPE html><html></html>", "is no safetensors file"),
+        (b"<!DOCTYPE html><html></html>", "is not a safetensors file"),
     ],
 )
 def test_other_files_are_not_read_as_safetensors(content: bytes, texts: str, tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_shards_must_match_their_index(tmp_path: Path) -> None:
         read_checkpoint(tmp_path)
     for broken in ("{}", '{"weight_map": []}', '{"weight_map": {}}'):
         path.write_text(broken)
-        with pytest.raises(LayoutError, match="holds no weight_map"):
+        with pytest.raises(LayoutError, match="has no weight_map"):
             read_checkpoint(tmp_path)
 
 

@@ -214,8 +214,8 @@ BUNDLE = {"format": 1, "task": "translation", "model": {}, "settings": {}, "sha2
 @pytest.mark.parametrize(
     ("contents", "message"),
     [
-        ({}, "holds no config.json; it is empty"),
-        ({"vocab__txt": "", "a__md": ""}, "holds no config.json; it holds a.md, vocab.txt"),
+        ({}, "has no config.json; it is empty"),
+        ({"vocab__txt": "", "a__md": ""}, "has no config.json; it holds a.md, vocab.txt"),
         ({"config__json": GPT2}, r"no weights that are read here \(model.safetensors or pytorch_model.bin, or several"),
         ({"config__json": GPT2, "tf_model__h5": ""}, "these files are not read: tf_model.h5"),
         ({"config__json": GPT2, "a__gguf": "", "flax_model__msgpack": ""}, "not read: a.gguf, flax_model.msgpack"),
@@ -224,16 +224,16 @@ BUNDLE = {"format": 1, "task": "translation", "model": {}, "settings": {}, "sha2
         ({"config__json": {}, "adapter_config__json": {}}, "an adapter, which changes another model; merge"),
         ({"model_index__json": {}}, "a pipeline of diffusers"),
         ({"modules__json": [], "config_sentence_transformers__json": {}}, "often 0_Transformer"),
-        ({"config__json": BUNDLE, "model__safetensors": ""}, r"a model of Heedful's own; read it with heedful.load\("),
-        ({"config__json": "[" * 100_000}, "config.json holds JSON that is nested too deeply"),
-        ({"config__json": "[1]"}, r"config.json holds JSON, but not an object: \[1\]"),
-        ({"config__json": "{"}, "config.json holds no JSON, or a damaged one"),
-        ({"config__json": '{"a": 1, "a": 2}'}, "holds the key 'a' twice"),
-        ({"config__json": '{"a": ' + "9" * 5000 + "}"}, "holds no JSON, or a damaged one"),
+        ({"config__json": BUNDLE, "model__safetensors": ""}, r"a Heedful bundle; read it with heedful.load\("),
+        ({"config__json": "[" * 100_000}, "config.json contains JSON that is nested too deeply"),
+        ({"config__json": "[1]"}, r"config.json contains JSON, but not an object: \[1\]"),
+        ({"config__json": "{"}, "config.json does not contain valid JSON"),
+        ({"config__json": '{"a": 1, "a": 2}'}, "the key 'a' occurs twice"),
+        ({"config__json": '{"a": ' + "9" * 5000 + "}"}, "does not contain valid JSON"),
         ({"config__json": '{"a": "' + "x" * 2**23 + '"}'}, "more than the 8,388,608 bytes"),
         (
             {"config__json": GPT2, "generation_config__json": "5"},
-            "generation_config.json holds JSON, but not an object",
+            "generation_config.json contains JSON, but not an object",
         ),
         ({"config__json": {"model_type": "gpt3"}}, "did you mean 'gpt2'"),
         ({"config__json": {}}, "unknown model_type None; allowed: .*, bart, bert"),
@@ -254,7 +254,7 @@ def test_missing_folders_and_undecodable_files_are_refused(tmp_path: Path) -> No
     with pytest.raises(LayoutError, match="is a file; a checkpoint is a folder"):
         read_checkpoint(tmp_path / "file")
     (tmp_path / "config.json").write_bytes(b"\xff\xfe")
-    with pytest.raises(LayoutError, match="it is no UTF-8"):
+    with pytest.raises(LayoutError, match="it is not UTF-8"):
         read_checkpoint(tmp_path)
     put(tmp_path, config__json=GPT2)
     (tmp_path / "model.safetensors").symlink_to(tmp_path / "blob")

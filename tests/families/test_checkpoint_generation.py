@@ -103,7 +103,7 @@ def test_encoder_decoder_lengths_count_the_start_token() -> None:
     ],
 )
 def test_unsupported_generation_settings_are_named_in_a_warning(settings: dict[str, Any], named: str) -> None:
-    with pytest.warns(PublishedWarning, match=rf"not supported and left out: {named}$"):
+    with pytest.warns(PublishedWarning, match=rf"not supported and ignored: {named}$"):
         defaults = GenerationDefaults.read(GPT2, settings)
     assert defaults == GenerationDefaults(sample="do_sample" in settings, top_k=50 if "do_sample" in settings else None)
 

@@ -389,9 +389,9 @@ def test_hooks_notes_and_training_mode_do_not_change_the_description() -> None:
 
 DECODER_ONLY = ComposedConfig(vocab_size=V, decoder=STACK)
 IMPOSSIBLE: dict[str, tuple[Callable[[], object], str]] = {
-    "a field of another kind": (lambda: PositionsPart(kind="alibi", offset=2), "offset means nothing to the kind 'al"),
+    "a field of another kind": (lambda: PositionsPart(kind="alibi", offset=2), "offset does not apply to the kind 'al"),
     "a field left out": (lambda: PositionsPart(kind="learned", max_length=3), "the kind 'learned' needs offset"),
-    "a bias of an rms norm": (lambda: NormPart(kind="rms", eps=1e-6, bias=True), "bias means nothing"),
+    "a bias of an rms norm": (lambda: NormPart(kind="rms", eps=1e-6, bias=True), "bias does not apply"),
     "an odd width": (lambda: PositionsPart(kind="rotary", base=1e4, width=5, interleaved=True), "width=5 must be even"),
     "no near distances": (lambda: PositionsPart(kind="relative", n_buckets=8, max_distance=4), "n_buckets=8"),
     "heads that do not divide": (lambda: AttentionPart(n_heads=4, n_kv_heads=3), "not divisible by n_kv_heads=3"),

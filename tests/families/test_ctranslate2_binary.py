@@ -87,7 +87,7 @@ WRONG = {
     "no such file": (b"PK\x03\x04 and so on", "version"),
     "bytes behind the end": (binary(WEIGHT) + b"\0", "1 bytes follow"),
     "twice the same": (binary(WEIGHT, WEIGHT), "a/weight occurs twice"),
-    "an alias of nothing": (binary(WEIGHT, aliases=(("d", "e"),)), "stands for e"),
+    "an alias of nothing": (binary(WEIGHT, aliases=(("d", "e"),)), "is an alias of e"),
     "an alias that hides a weight": (binary(WEIGHT, SMALL, aliases=(("a/weight", "b/weight"),)), "twice"),
     "an unknown dtype": (binary(("a", (1,), 9, 4, b"\0" * 4)), "unknown dtype 9"),
     "a shape of another size": (binary(("a", (2, 2), FLOAT, 24, WEIGHT[4])), "not 24 bytes"),

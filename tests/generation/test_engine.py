@@ -30,7 +30,7 @@ class Watched:
         begin, extend = Runner.__init__, Runner.extend
 
         def noted_extend(rows: Runner, other: Any) -> None:
-            self.joined.append(len(other._starts))
+            self.joined.append(len(other.starts))
             extend(rows, other)
 
         def noted_begin(rows: Runner, model: Any, starts: Sequence[int], device: Any) -> None:

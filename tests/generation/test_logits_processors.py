@@ -13,7 +13,7 @@ import torch
 from every_model import LANGUAGE_MODELS, LIMIT, V, build, sentences
 from heedful.errors import DataError
 from heedful.generation import GenerationConfig, GenerationError, Hypothesis, generate
-from heedful.generation.logits import repeating_tokens
+from heedful.generation.strategies import repeating_tokens
 from slow_search import END, beam_search, same, translator_as_function
 
 WAYS: dict[str, dict[str, Any]] = {

@@ -41,9 +41,8 @@ def test_what_is_left_is_what_theirs_leave(
     wanted = logits
     for value, rule in rules:
         wanted = wanted if value is None else rule(value)(None, wanted)
-    left, tokens = truncated_probabilities(
-        logits.log_softmax(dim=-1), temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p
-    )
+    config = GenerationConfig(sample=True, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
+    left, tokens = truncated_probabilities(logits.log_softmax(dim=-1), config)
     torch.testing.assert_close(spread(left, tokens, 40), wanted.softmax(dim=-1))
     assert (left.diff(dim=-1) <= 0).all()  # most likely first
 
@@ -55,7 +54,8 @@ def test_a_draw_falls_where_its_number_does() -> None:
 
 
 def test_draws_follow_the_shares() -> None:
-    left, tokens = truncated_probabilities(torch.randn(1, 12).log_softmax(dim=-1), temperature=1.5, top_k=9, top_p=0.9)
+    config = GenerationConfig(sample=True, temperature=1.5, top_k=9, top_p=0.9)
+    left, tokens = truncated_probabilities(torch.randn(1, 12).log_softmax(dim=-1), config)
     random, n = Random(0), 20_000
     found = Counter(draw(left, torch.tensor([[random.random() for _ in range(n)]])).flatten().tolist())
     assert chi_square(found, left[0].tolist(), n) < 30  # 8 degrees of freedom: less than one in 4,000
@@ -78,7 +78,8 @@ def test_the_samples_of_a_model_follow_its_own_probabilities(name: str) -> None:
         found[(*answer.tokens, END) if answer.finished else answer.tokens] += 1
 
     def after(prefix: tuple[int, ...]) -> list[float]:
-        left, tokens = truncated_probabilities(torch.tensor(function(prefix)), temperature=1.3, top_k=4)
+        config = GenerationConfig(sample=True, temperature=1.3, top_k=4)
+        left, tokens = truncated_probabilities(torch.tensor(function(prefix)), config)
         return spread(left, tokens, 5).tolist()
 
     wanted: dict[tuple[int, ...], float] = {}
@@ -151,7 +152,7 @@ def test_a_logprob_is_the_model_s_whatever_was_drawn_from() -> None:
 def test_what_sampling_cannot_do_is_said() -> None:
     model = build("sinusoidal")
     for wrong, said in (
-        ({"sample": True, "temperature": 0.0}, "for the most likely tokens turn sample off"),
+        ({"sample": True, "temperature": 0.0}, "for the most likely tokens, turn sample off"),
         ({"sample": True, "temperature": -1.0}, "temperature must be above 0, not -1.0"),
         ({"sample": True, "beam": 2}, "sampling has no beam"),
         ({"sample": True, "top_k": 0}, "at least 1"),

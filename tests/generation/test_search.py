@@ -10,9 +10,8 @@ import torch
 
 from heedful.generation import GenerationConfig, GenerationError
 from heedful.generation.batch import SequenceBatch
-from heedful.generation.logits import LogitsProcessors
 from heedful.generation.sequence import SequenceState
-from heedful.generation.strategies import strategy_of
+from heedful.generation.strategies import LogitsProcessors, strategy_of
 from slow_search import (
     END,
     Prefix,

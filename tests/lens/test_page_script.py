@@ -194,10 +194,8 @@ console.log(JSON.stringify([fits({ attentions, layers: [{}] }), fits({ attention
 
 def test_every_view_of_a_look_has_its_messages() -> None:
     folder = HERE / "script" / "views"
-    declared = [
-        re.search(r'^export const name = "(\w+)"', path.read_text("utf-8"), re.M) for path in folder.glob("*.js")
-    ]
-    views = {missing_keys[1] for missing_keys in declared if missing_keys}
+    declared = re.compile(r'^(?:export const (?:\w+ = \{ )?|  )name(?: =|:) "(\w+)"', re.M)
+    views = {name for path in folder.glob("*.js") for name in declared.findall(path.read_text("utf-8"))}
     sections = catalog("en")["look"]
     assert views == set(sections)
     for name, messages in sections.items():

@@ -135,7 +135,8 @@ def test_no_message_is_unused() -> None:
     sources = "\n".join(path.read_text(encoding="utf-8") for path in (HERE / "script").rglob("*.js"))
     named = set(re.findall(r"[\w-]+", " ".join(re.findall(r'"[^"\n]*"|`[^`\n]*`', sources))))
     from_documents = {
-        *("translation", "cross_attention", "post", "pre", "batch"),  # the kind of a look, the parts of a layer
+        *("translation", "post", "pre", "batch"),  # the kind of a look, norms
+        *("self_attention", "cross_attention", "feed_forward"),  # the parts of a layer
         *("sinusoidal", "learned", "alibi"),  # positions
         *("train", "valid", "worst", "random", "best"),  # kinds of a log's rows, groups of samples
         "distillation",  # a token of an image

@@ -16,10 +16,9 @@ from heedful.serving import admission
 from heedful.serving import server as server_module
 from heedful.serving.admission import Bodies
 from heedful.serving.errors import APIError
-from heedful.serving.metrics import Metrics
 from heedful.serving.models import Models
 from heedful.serving.settings import Settings
-from heedful.serving.state import ServerState
+from heedful.serving.state import Metrics, ServerState
 
 Serving = Callable[..., Running]
 HEAD = b"POST /v1/predict/feelings HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"

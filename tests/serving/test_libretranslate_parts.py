@@ -22,7 +22,8 @@ from heedful.serving.libretranslate.translating import (
     translate_group,
     trim,
 )
-from heedful.serving.metrics import Metrics
+from heedful.serving.models import Models
+from heedful.serving.state import Metrics
 from heedful.tasks.predictor import ItemError
 from heedful.tasks.text_generator import Answer
 
@@ -44,15 +45,17 @@ class ShoutingWorker:
 
 def served(name: str, *languages: str) -> Any:
     settings = SimpleNamespace(**dict(zip(("source", "target"), languages, strict=False)))
-    return SimpleNamespace(name=name, predictor=SimpleNamespace(settings=settings), worker=ShoutingWorker())
+    return SimpleNamespace(
+        name=name, task="translation", predictor=SimpleNamespace(settings=settings), worker=ShoutingWorker()
+    )
 
 
 def translators(*models: Any) -> Translators:
-    return Translators.of(SimpleNamespace(of_task=lambda *tasks: models))  # type: ignore[arg-type]
+    return Translators.of(Models(models))
 
 
 def translations(model: Any, *texts: str, alternatives: int = 0) -> list[Any]:
-    group = TextGroup(model, list(range(len(texts))), list(texts), [plain(text) for text in texts])
+    group = TextGroup(model, list(range(len(texts))), [plain(text) for text in texts])
     return asyncio.run(translate_group(group, alternatives, Metrics()))
 
 
@@ -97,9 +100,8 @@ def test_an_alternative_differs_in_one_line_where_that_costs_least() -> None:
 
 def test_a_text_in_an_unknown_script_goes_to_a_translator_into_the_target() -> None:
     pairs = translators(served("a", "en", "ko"), served("b", "de", "fr"))
-    (unknown, nothing), detected = group_texts(request("Привет", "", target="fr"), pairs)
-    assert unknown.model is not None
-    assert (unknown.model.name, unknown.indices, nothing.model, nothing.indices) == ("b", [0], None, [1])
+    (unknown,), detected = group_texts(request("Привет", "", target="fr"), pairs)
+    assert (unknown.model.name, unknown.indices) == ("b", [0])
     assert {item.confidence for item in detected} == {0.0}
     with pytest.raises(APIError, match=r"French \(fr\) is not available as a target language from Korean \(ko\)"):
         group_texts(request("안녕", target="fr"), pairs)

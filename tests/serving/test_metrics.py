@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from running import Running
 
-from heedful.serving.metrics import BUCKETS, Metrics
+from heedful.serving.state import BUCKETS, Metrics
 
 NAME, LABEL = r"[a-zA-Z_:][a-zA-Z0-9_:]*", r"[a-zA-Z_][a-zA-Z0-9_]*"
 SAMPLE = re.compile(rf"({NAME})(?:{{(.*)}})? (\S+)")

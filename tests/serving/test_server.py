@@ -21,7 +21,7 @@ def test_the_address_is_where_the_server_listens() -> None:
         assert address(listener) == f"http://127.0.0.1:{listener.getsockname()[1]}"
         with pytest.raises(ListenError, match="the port is in use; choose another"):
             listen(Settings(port=listener.getsockname()[1]))
-    with pytest.raises(ListenError, match="cannot listen at 'no host at all'"):
+    with pytest.raises(ListenError, match="cannot listen on 'no host at all'"):
         listen(Settings(host="no host at all"))
     with pytest.raises(ListenError, match="this machine does not have this address"):
         listen(Settings(host="192.0.2.1"))

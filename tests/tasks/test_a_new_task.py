@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,7 +13,6 @@ from torch import nn
 from heedful.config import Config
 from heedful.data.published_tokenizer import PublishedTokenizer
 from heedful.data.report import TextReport
-from heedful.data.store import Encoded
 from heedful.data.text_batch import TextBatch, TextLoader
 from heedful.tasks.bundle import Bundle
 from heedful.tasks.inspection import inspect
@@ -22,7 +21,7 @@ from heedful.tasks.predictor import OutputKind
 from heedful.tasks.run import DataReport, Files, train
 from heedful.tasks.scoring import Score
 from heedful.tasks.text_encoder import Text, TextEncoderPredictor
-from heedful.tasks.text_encoder_task import TextEncoderConfig, TextEncoderTask, TextMetadata
+from heedful.tasks.text_encoder_task import EncodedRow, TextEncoderConfig, TextEncoderTask, TextMetadata
 from heedful.training import Loss, Monitor, TrainingConfig, cross_entropy
 
 TRAINING = TrainingConfig(steps=150, learning_rate=3e-3, warmup_steps=10, validate_every=50, label_smoothing=0.0)
@@ -56,25 +55,17 @@ class VowelTask(TextEncoderTask[VowelConfig, PlainText, TextBatch]):
     predictor_class: ClassVar[type[Any]] = Vowels
     config_class: ClassVar[type[Any]] = VowelConfig
 
-    def read(
-        self, config: VowelConfig, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport
-    ) -> Iterator[PlainText]:
+    def read(self, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport) -> Iterator[PlainText]:
         return read_texts(paths, "line", report)
 
     def metadata(self, report: DataReport[TextReport]) -> TextMetadata:
         return TextMetadata(labels=("consonant", "vowel"))
 
     def encode(
-        self,
-        config: VowelConfig,
-        examples: Iterable[PlainText],
-        tokenizer: PublishedTokenizer,
-        metadata: TextMetadata,
-        report: TextReport,
-    ) -> Iterator[Encoded]:
-        for example in examples:
-            ids = tokenizer.encode(example.text)
-            yield ids, (int(example.text[0] in "aeiou"), len(ids)), (example.file, example.line)
+        self, example: PlainText, tokenizer: PublishedTokenizer, metadata: TextMetadata, report: TextReport
+    ) -> Iterator[EncodedRow]:
+        ids = tokenizer.encode(example.text)
+        yield ids, (int(example.text[0] in "aeiou"), len(ids))
 
     def setup(self) -> None:
         training = self.config.training

@@ -48,7 +48,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], tuple[str, ...], int, str]] = {
     "a damaged tokenizer": (lambda folder: write(folder / "tokenizer.json", "{"), (), 1, "not a tokenizer file"),
     "a larger tokenizer": (larger_tokenizer, (), 1, "has ids up to 219, but the model has 200 tokens"),
     "no weights": (without("model.safetensors"), (), 1, "holds no weights that are read here"),
-    "no config": (without("config.json"), (), 1, "holds no config.json"),
+    "no config": (without("config.json"), (), 1, "has no config.json"),
     "an unknown model": (changed(model_type="berd"), (), 2, "did you mean 'bert'"),
     "an unknown class": (changed(architectures=["BertForMaskedLMs"]), (), 2, "did you mean 'BertForMaskedLM'"),
     "a task of another kind": (
@@ -112,7 +112,7 @@ def test_folders_that_are_not_there_or_in_the_way(tmp_path: Path) -> None:
     assert shell("import", folder, "--out", tmp_path / "empty").code == 0
     again = shell("import", tmp_path / "empty", "--out", tmp_path / "again")
     assert again.code == 1
-    assert "is a model of Heedful's own" in again.err
+    assert "is a Heedful bundle" in again.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file", "theirs"]
 
 

@@ -158,7 +158,7 @@ def test_of_several_gaps_each_has_its_own(readers: dict[str, Any]) -> None:
 
 
 def test_mask_token_of_another_model_is_refused(readers: dict[str, Any]) -> None:
-    with pytest.raises(DataError, match=r"<mask> is another model's sign for a gap; write \[MASK\]"):
+    with pytest.raises(DataError, match=r"<mask> marks a gap for other models; write \[MASK\]"):
         inspect(readers["masked-lm"], "the <mask> reads")
 
 

@@ -101,7 +101,7 @@ WRONG_MODULES: dict[str, tuple[Any, Any, str]] = {
     "a new word": (modules("Transformer", "Pooling"), {"pooling_mode": "lasttoken"}, "pooling_mode is not supported"),
     "two poolings": (modules("Pooling"), {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True}, " and "),
     "none": (modules("Pooling"), {}, "no pooling"),
-    "no list": ({"type": "Pooling"}, {}, "no list of modules"),
+    "no list": ({"type": "Pooling"}, {}, "not a list of modules"),
     "elsewhere": ([{"type": "Transformer", "path": "0_Transformer"}], {}, "only one beside"),
     **{
         f"path {path!r}": (

@@ -102,7 +102,7 @@ def test_engine_on_a_cpu(changes: dict[str, Any], kind: type[Engine]) -> None:
 
 @pytest.mark.parametrize("changes", [{}, {"activation_checkpointing": True}])
 def test_engine_graph_is_refused_on_a_cpu(changes: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=r"training.engine: graph.*take auto, eager or compile"):
+    with pytest.raises(ConfigError, match=r"training.engine: graph.*use auto, eager or compile"):
         engine({"engine": "graph", **changes})
 
 

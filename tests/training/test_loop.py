@@ -234,7 +234,7 @@ def test_a_damaged_best_checkpoint_is_named(tmp_path: Path) -> None:
 
     job = Copying(monitor=BLEU, scores=[9.0, 1.0, 5.0])
     settings = config(steps=4, validate_every=2, average="best", keep_best=2)
-    with pytest.warns(CheckpointWarning, match="step-00000002.*made without it"):
+    with pytest.warns(CheckpointWarning, match="step-00000002.*left out of the final weights"):
         outcome = fit(job, settings, tmp_path, observers=[damage])
     assert outcome.weights.endswith("step 4")
 

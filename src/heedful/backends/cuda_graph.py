@@ -8,13 +8,14 @@ Shapes: B slots, W rows of each, R = B · W rows, G key/value heads, C capacity,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ..core import DecoderOnly, EncoderDecoder, KVCache
+from ..core import Cache, DecoderOnly, EncoderDecoder, KVCache
 from ..core.cache import KeysValues, map_layers
 from .registry import device_type, machine_check, register
 from .single_step import SingleStepDecoder, indices
@@ -39,12 +40,13 @@ class GraphShape:
         return self.n_sentences * self.width
 
 
-class SlotCache:
+class SlotCache(Cache):
     """A cache at fixed addresses for R rows of different lengths. Each row appends after its last token."""
 
     def __init__(self, shape: GraphShape, like: KVCache) -> None:
+        super().__init__()
         self.layers = _zeros(like.layers, shape.n_rows, shape.capacity)
-        self.sources = _zeros(like.memories, shape.n_sentences, shape.n_source)
+        self.memories = _zeros(like.memories, shape.n_sentences, shape.n_source)
         device = next(iter(self.layers.values()))[0].device
         self.lengths = torch.zeros(shape.n_rows, dtype=torch.long, device=device)
         self._slots = torch.arange(shape.capacity, device=device)
@@ -64,9 +66,6 @@ class SlotCache:
         for buffer, new in zip(self.layers[layer], (key, value), strict=True):
             buffer[self._rows, :, self.lengths] = new[:, :, 0]
         return self.layers[layer]
-
-    def memory(self, layer: int, compute: Callable[[], KeysValues]) -> KeysValues:
-        return self.sources[layer]
 
     def advance(self, n_new: int, key_positions: Tensor | None, *, needs_keep: bool, needs_positions: bool) -> None:
         self.lengths.add_(n_new).clamp_(max=len(self._slots) - 1)  # rows in unused slots must stay in bounds
@@ -139,8 +138,9 @@ class CudaGraphRunner:
         """The number of sentences that can still be added."""
         return len(self._free)
 
-    def insert(self, cache: KVCache, starts: Sequence[int], memory_bias: Tensor | None) -> None:
-        """Copy the keys and values of sentences whose first token was chosen into free slots."""
+    def extend(self, other: Any) -> None:
+        """Copy the keys and values of a batch whose first tokens were chosen into free slots."""
+        cache, starts, memory_bias = other.cache, other.starts, other.memory_bias
         shape, fixed = self._program.shape, self._program.cache
         n_new = len(starts) // shape.width
         new_slots = [self._free.pop() for _ in range(n_new)]
@@ -154,7 +154,7 @@ class CudaGraphRunner:
         fixed.lengths[rows] = cache.length - indices(starts, self._device)
         slots = indices(new_slots, self._device)
         for layer, pair in cache.memories.items():
-            for buffer, part in zip(fixed.sources[layer], pair, strict=True):
+            for buffer, part in zip(fixed.memories[layer], pair, strict=True):
                 buffer[slots, :, : part.shape[2]] = part
         bias = self._program.memory_bias
         if bias is not None and (memory := next(iter(cache.memories.values()), None)):

@@ -54,11 +54,7 @@ class Reason(NamedTuple):
         return Reason(".".join(filter(None, (path, self.part))), self.what)
 
 
-SUBLAYERS = (
-    "self_attention",
-    "cross_attention",
-    "feed_forward",
-)  # attributes of a layer, as they run
+SUBLAYERS = ("self_attention", "cross_attention", "feed_forward")  # attributes of a layer, as they run
 
 
 class Sublayer(NamedTuple):
@@ -126,7 +122,7 @@ def attention_refusals(part: Any) -> Iterator[Reason]:
     for name in ("q_proj", "kv_proj", "out_proj"):
         yield from within(name, only(getattr(part, name), nn.Linear))
     if (part.q_proj.bias is None) != (part.kv_proj.bias is None):
-        yield Reason("", "q_proj and kv_proj do not both have a bias, or both none")
+        yield Reason("", "q_proj and kv_proj must both have a bias, or neither")
 
 
 def layer_refusals(layer: Any) -> Iterator[Reason]:
@@ -151,13 +147,14 @@ def stack_refusals(stack: Any, kind: type[core.Stack]) -> Iterator[Reason]:
     yield from (reasons := list(only(stack, kind)))
     if reasons:
         return
-    masks = getattr(stack, "masks", None) or (stack.mask,)  # one for all layers, or one for each
-    for index, mask in enumerate(masks):
+    for index, mask in enumerate(stack.masks):  # one for all layers, or one for each
         rules = [type(rule) for rule in mask.parts]
         if rules != ([Causal] if kind is core.Decoder else []):
             names = ", ".join(rule.__name__ for rule in rules) or "nothing"
             default = "causal()" if kind is core.Decoder else "everything()"
-            yield Reason(f"layers.{index}" if len(masks) > 1 else "", f"its mask ({names}) is another than {default}")
+            yield Reason(
+                f"layers.{index}" if len(stack.masks) > 1 else "", f"its mask ({names}) is another than {default}"
+            )
     yield from within("positions", only(stack.positions, *POSITIONS))
     if not len(stack.layers):
         yield Reason("", "it has no layers")

@@ -8,7 +8,7 @@ Shapes: R rows, B sentences, W = R / B beams, H heads, G key/value heads, K head
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,28 +16,17 @@ from torch.nn import functional as F
 
 from .. import core
 from ..core.attention import Rotate
-from ..core.cache import KeysValues
 from .description import Reason, joined_projection, only, stack_refusals, sublayers, within
 from .registry import Implementation, register
 
 Linear = Callable[[Tensor], Tensor]
 
 
-class StepCache(Protocol):
-    """What a step needs of a cache. A KVCache has it."""
-
-    def begin(self, n_new: int) -> int: ...
-    def append(self, layer: int, key: Tensor, value: Tensor) -> KeysValues: ...
-    def memory(self, layer: int, compute: Callable[[], KeysValues]) -> KeysValues: ...
-    def key_positions(self, new: Tensor | None) -> Tensor | None: ...
-    def advance(self, n_new: int, key_positions: Tensor | None, *, needs_keep: bool, needs_positions: bool) -> None: ...
-
-
 @dataclass(frozen=True, eq=False)
 class Step:
     """Values that all layers of one step share."""
 
-    cache: StepCache
+    cache: core.Cache
     keep: Tensor | None  # (R, 1, 1, T) 0 or -inf, plus the position bias; None where every key is visible
     memory_keep: Tensor | None  # (B, 1, 1, S)
     rotate: Rotate | None
@@ -105,7 +94,7 @@ class SingleStepDecoder(Implementation):
         """Return each layer's projections to queries, keys and values as one linear map, for a supported model."""
         return [_linear(*joined_projection(sublayers(layer)[0].module)) for layer in module.decoder.layers]
 
-    def step(self, tokens: Tensor, cache: StepCache, real: Tensor | None, memory_keep: Tensor | None) -> Tensor:
+    def step(self, tokens: Tensor, cache: core.Cache, real: Tensor | None, memory_keep: Tensor | None) -> Tensor:
         """Decode a new token for each row (R,). Return logits (R, V).
 
         `real` (R, T) says which keys are real, the new ones included; None means all.

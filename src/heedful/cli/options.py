@@ -57,9 +57,7 @@ class GenerationFlags:
     ] = None
     seed: Annotated[int | None, sampling(SEED)] = None
     min_new_tokens: Annotated[int | None, constraints("The minimum length, without the end token.", min=0)] = None
-    max_new_tokens: Annotated[int | None, constraints("The maximum length in tokens, with the end token.", min=1)] = (
-        None
-    )
+    max_new_tokens: Annotated[int | None, constraints("The maximum length, with the end token.", min=1)] = None
     repetition_penalty: Annotated[
         float | None, constraints("Values above 1 make tokens of the prompt and the answer less likely.")
     ] = None

@@ -86,32 +86,20 @@ class MultipleFiles(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainCommand:
-    """An entry of train.json: what the command of one task has besides CommonOptions.
+    """An entry of train.json: what the command of one task has besides CommonOptions."""
 
-    Attributes:
-        help: The paragraphs of the command's help.
-        data: The help of --data.
-        example: A command line for the help.
-        sizes: The presets that `--preset tiny`, `small` and `base` stand for.
-        options: The task's own options by name, each with the dotted name of its setting, its help, and where needed
-            its flags, its type (text by default) and further arguments of typer.
-        columns: The help of --columns after its common part, if there is such an option.
-        init_from: Whether training can start from another model.
-        valid: Whether there is an option --valid.
-        required: Options that must be given, each with its setting.
-        default_model: The preset that options for "model.…" change if nothing else chose a model.
-    """
-
-    help: Sequence[str]
-    data: str
-    example: str
-    sizes: Sequence[str]
+    help: Sequence[str]  # the paragraphs of the command's help
+    data: str  # the help of --data
+    example: str  # a command line for the help
+    sizes: Sequence[str]  # the presets that `--preset tiny`, `small` and `base` stand for
+    # The task's own options by name, each with the dotted name of its setting, its help, and where needed its flags,
+    # its type (text by default) and further arguments of typer.
     options: Mapping[str, Mapping[str, Any]]
-    columns: str = ""
-    init_from: bool = False
-    valid: bool = True
-    required: Sequence[tuple[str, str]] = ()
-    default_model: str | None = None
+    columns: str = ""  # the help of --columns after its common part, if there is such an option
+    init_from: bool = False  # training can start from another model
+    valid: bool = True  # there is an option --valid
+    required: Sequence[tuple[str, str]] = ()  # options that must be given, each with its setting
+    default_model: str | None = None  # the preset that options for "model.…" change if nothing else chose a model
 
     def all_options(self) -> dict[str, Mapping[str, Any]]:
         """Return the task's own options and those that tasks share."""

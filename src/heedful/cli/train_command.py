@@ -39,14 +39,8 @@ def launch(
 ) -> None:
     """Train a model. --set overrides options, which override --config, which overrides the settings of a resumed run.
 
-    Args:
-        task_name: The task.
-        command: The command of the task.
-        out: The folder of the run.
-        common: The options that all tasks have.
-        overrides: Returns the settings from the task's own options.
-        data: The training files; None for those of --config or of the resumed run.
-        valid: The validation files, in the same way.
+    `overrides` returns the settings from the task's own options. Without `data` or `valid`, the files are those of
+    --config or of the resumed run.
     """
     task: AnyTask = TRAINED[task_name]()
     with joined_processes() as world:

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .feedforward import Activation, activation_of
 from .init import linear, table
+from .layers import Activation, activation_of
 from .mask_preparation import zero_padding
 from .masks import Grid, Mask, as_padding
 

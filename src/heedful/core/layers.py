@@ -1,15 +1,145 @@
-"""Transformer layers, built from sublayers; a residual wrapper applies norm, dropout and the addition.
+"""Transformer layers and what they are built from: norms, the feed-forward network, and residual wrappers.
 
-Shapes: (B, T, D) → (B, T, D).
+A residual wrapper applies norm, dropout and the addition. The feed-forward network expands each token to F features and
+projects it back. Shapes: (B, T, D) → (B, T, D).
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from .attention import Rotate
 from .cache import Cache
+from .init import linear
 from .mask_preparation import Keep, prepare_memory, prepare_self
+
+Activation = Callable[[Tensor], Tensor]
+
+ACTIVATIONS: dict[str, Activation] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "silu": F.silu,
+    "tanh": torch.tanh,
+}
+
+
+def activation_of(name: str | Activation) -> Activation:
+    """Return the activation with this name; a function is returned as it is."""
+    if not isinstance(name, str):
+        return name
+    if name not in ACTIVATIONS:
+        raise ValueError(f"unknown activation {name!r}; choose one of {', '.join(ACTIVATIONS)}, or pass a function")
+    return ACTIVATIONS[name]
+
+
+class FeedForward(nn.Module):
+    """act(x W₁ + b₁) W₂ + b₂. The paper uses ReLU and no dropout between the two matrices."""
+
+    def __init__(
+        self,
+        d_model: int,
+        d_ff: int,
+        *,
+        activation: str | Activation = "relu",
+        bias: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.activation = activation_of(activation)
+        self.up_proj = linear(d_model, d_ff, bias=bias)
+        self.dropout = nn.Dropout(dropout)
+        self.down_proj = linear(d_ff, d_model, bias=bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down_proj(self.dropout(self.activation(self.up_proj(x))))
+
+
+class GatedFeedForward(nn.Module):
+    """(act(x W_gate) · x W_up) W_down: SwiGLU with "silu", GEGLU with "gelu". Gate and up share one matrix."""
+
+    def __init__(
+        self,
+        d_model: int,
+        d_ff: int,
+        *,
+        activation: str | Activation = "silu",
+        bias: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.activation = activation_of(activation)
+        self.gate_up_proj = linear(d_model, 2 * d_ff, bias=bias, pieces=2)
+        self.dropout = nn.Dropout(dropout)
+        self.down_proj = linear(d_ff, d_model, bias=bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        gate, up = self.gate_up_proj(x).chunk(2, dim=-1)
+        return self.down_proj(self.dropout(self.activation(gate) * up))
+
+
+class LayerNorm(nn.Module):
+    """(x − mean) / √(variance + eps) · weight + bias, over the features of one token."""
+
+    def __init__(self, d_model: int, *, eps: float = 1e-5, bias: bool = True) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(d_model))
+        self.bias = nn.Parameter(torch.zeros(d_model)) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[0]}, eps={self.eps}"
+
+
+class RMSNorm(nn.Module):
+    """x / √(mean of squares + eps) · weight: LayerNorm without centering."""
+
+    def __init__(self, d_model: int, *, eps: float = 1e-6) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(d_model))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[0]}, eps={self.eps}"
+
+
+class BatchNorm(nn.Module):
+    """(x − mean) / √(variance + eps) · weight + bias, each feature over all tokens of a batch.
+
+    Training uses the mean and variance of the batch and moves the running ones toward them by `momentum`. Evaluation
+    uses the running ones, so no row depends on another. A norm inside a residual wrapper does not know the padding:
+    in training, padded tokens count, so use batches with little padding.
+    """
+
+    running_mean: Tensor
+    running_var: Tensor
+
+    def __init__(self, d_model: int, *, eps: float = 1e-5, momentum: float = 0.1) -> None:
+        super().__init__()
+        self.eps = eps
+        self.momentum = momentum
+        self.weight = nn.Parameter(torch.ones(d_model))
+        self.bias = nn.Parameter(torch.zeros(d_model))
+        self.register_buffer("running_mean", torch.zeros(d_model))
+        self.register_buffer("running_var", torch.ones(d_model))
+
+    def forward(self, x: Tensor) -> Tensor:
+        tokens = x.flatten(0, -2)
+        running, weights = (self.running_mean, self.running_var), (self.weight, self.bias)
+        return F.batch_norm(tokens, *running, *weights, self.training, self.momentum, self.eps).view(x.shape)
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[0]}, eps={self.eps}, momentum={self.momentum}"
 
 
 class PreNorm(nn.Module):

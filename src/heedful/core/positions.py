@@ -90,10 +90,8 @@ class Sinusoidal(Positions):
 
     def _look_up(self, pos: Tensor, dtype: torch.dtype) -> Tensor:
         """Return the encodings of these positions, on the CPU from the cached ones."""
-        if not can_read(pos) or not pos.numel() or int(pos.min()) < 0:
-            return self._encode(pos).to(dtype)
-        needed = int(pos.max()) + 1
-        if needed > MAX_CACHED:
+        needed = int(pos.max()) + 1 if can_read(pos) and pos.numel() and int(pos.min()) >= 0 else 0
+        if not 0 < needed <= MAX_CACHED:
             return self._encode(pos).to(dtype)
         cached = self._cached
         if cached.dtype != dtype or len(cached) < needed:

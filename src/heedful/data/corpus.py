@@ -79,7 +79,7 @@ class Corpus:
             reading.files.append(file)
         if all(character.isspace() for character in reading.alphabet):
             named = ", ".join(map(str, self.files[:3])) + (", …" if len(self.files) > 3 else "")
-            raise DataError(f"{named}: there is no text to learn from, only white space or nothing at all")
+            raise DataError(f"{named}: there is no text to learn from, only white space or empty files")
 
 
 def text_files(paths: Iterable[str | Path], reading: CorpusReport | None = None) -> list[Path]:
@@ -151,9 +151,7 @@ def _json_lines(stream: BinaryIO, path: Path) -> Iterator[Passage]:
     """Read the texts of JSON objects, one on each line; empty lines are skipped."""
     for number, raw in enumerate(iter(lambda: stream.readline(LONGEST_LINE), b""), start=1):
         if len(raw) == LONGEST_LINE:
-            raise DataError(
-                f"{path}:{number}: the line has more than {LONGEST_LINE:,} bytes; cut the document in parts"
-            )
+            raise DataError(f"{path}:{number}: the line has more than {LONGEST_LINE:,} bytes; split the document")
         if raw.strip():
             text = _text_of(raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw, f"{path}:{number}")
             yield Passage(nfc(text.replace("\r\n", "\n")), str(path), number, True)

@@ -88,7 +88,7 @@ def _of_pillow(image: Any) -> Pixels:
     width, height = image.size
     _check_size(height, width)  # before anything is decoded
     if getattr(image, "is_animated", False) and image.format != "MPO":  # a photo with others of its own beside it
-        raise DataError(f"it holds {image.n_frames} images; save the one you mean on its own")
+        raise DataError(f"it contains {image.n_frames} images; save the one you want as a file of its own")
     with _decoding() as pillow:
         upright = pillow.ImageOps.exif_transpose(image)  # cameras only note which side is up
         if upright.mode.startswith("I;16"):
@@ -166,7 +166,7 @@ def _decoding() -> Iterator[Any]:
     except HeedfulError:
         raise
     except pillow.UnidentifiedImageError:
-        raise DataError(f"it is not an image of a kind that is read: {', '.join(FORMATS)}") from None
+        raise DataError(f"it is not an image in a supported format: {', '.join(FORMATS)}") from None
     except (pillow.Image.DecompressionBombError, pillow.Image.DecompressionBombWarning):
         raise _too_many("so many") from None
     except Exception as error:  # each decoder complains in its own way, of OSError, SyntaxError, struct.error, …

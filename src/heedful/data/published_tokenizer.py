@@ -139,7 +139,7 @@ class PublishedTokenizer:
         room = max_tokens - (len(whole.ids) - len(inner))
         if room < 1:
             raise DataError(
-                f"{len(whole.ids) - len(inner)} tokens stand around the text, and a window has {max_tokens}; "
+                f"{len(whole.ids) - len(inner)} tokens are added around the text, and a window has {max_tokens}; "
                 "shorten what comes before it"
             )
         step = max(1, room - stride)
@@ -241,14 +241,10 @@ def _split_specials(tokenizer: PublishedTokenizer, ids: list[int]) -> tuple[list
     """Return the special tokens before a text, its own ids, and the special tokens after it."""
     around = tokenizer.encode("")
     # A text may itself begin as its end does, so a plain one is asked too.
-    first = min(_common_prefix(around, ids), _common_prefix(around, tokenizer.encode("a")))
+    columns = zip(around, ids, tokenizer.encode("a"), strict=False)
+    first = len(list(takewhile(lambda column: len(set(column)) == 1, columns)))
     last = len(ids) - (len(around) - first)
     return ids[:first], ids[first:last], ids[last:]
-
-
-def _common_prefix(first: list[int], second: list[int]) -> int:
-    """Return how many ids two texts have in common at their beginning."""
-    return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))))
 
 
 def _merge_broken_bytes(tokens: Iterable[str]) -> Iterator[str]:

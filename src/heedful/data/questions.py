@@ -49,7 +49,7 @@ class QuestionExample(TextExample):
     line: int
 
     @property
-    def texts(self) -> tuple[str, ...]:
+    def texts(self) -> tuple[str, str]:
         return self.question, self.context
 
     @property
@@ -138,12 +138,10 @@ def _passages(file: InputFile) -> Iterator[dict[str, Any]]:
 # Tables and JSON lines: a question a row
 
 
-def _named_cells(file: InputFile, rows: Iterable[tuple[int, list[str]]]) -> Iterator[tuple[int, dict[str, Any]]]:
-    header: list[str] | None = None
+def _named_cells(file: InputFile, rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    header = [cell.strip() for cell in next(rows, (0, []))[1]]
     for number, cells in rows:
-        if header is None:
-            header = [cell.strip() for cell in cells]
-        elif len(cells) != len(header):
+        if len(cells) != len(header):
             file.drop("too few columns" if len(cells) < len(header) else "too many columns", number)
         else:
             yield number, dict(zip(header, cells, strict=True))
@@ -234,11 +232,9 @@ def locate(context: str, text: str, hint: int | None = None) -> AnswerSpan | Non
     near = None if hint is None else hint + len(text) - len(text.lstrip())
     if near is not None and near >= 0 and context.startswith(wanted, near):
         return AnswerSpan(near, wanted)
-    places = []
-    place = context.find(wanted)
-    while place >= 0:
+    places, place = [], -1
+    while (place := context.find(wanted, place + 1)) >= 0:
         places.append(place)
-        place = context.find(wanted, place + 1)
     if not places:
         return None
     return AnswerSpan(min(places, key=lambda start: abs(start - (near or 0))), wanted)

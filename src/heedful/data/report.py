@@ -8,6 +8,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, ClassVar, Generic, TypeVar
 
 FIRST_PLACES = 5
@@ -33,45 +34,22 @@ class Tally:
         return f"{self.count} ({', '.join(self.places)}{more})"
 
 
-class Lengths:
-    """Statistics of lengths from a counter: memory does not grow with the data."""
+def length_statistics(lengths: Counter[int]) -> dict[str, float]:
+    """Return statistics of counted lengths; a counter takes no more memory for more data."""
+    counts = sorted((+lengths).items())
+    total = lengths.total()
 
-    def __init__(self) -> None:
-        self.counts: Counter[int] = Counter()
-
-    def add(self, length: int) -> None:
-        self.counts[length] += 1
-
-    def remove(self, length: int) -> None:
-        self.counts[length] -= 1
-        if not self.counts[length]:
-            del self.counts[length]
-
-    @property
-    def mean(self) -> float:
-        total = self.counts.total()
-        return sum(length * count for length, count in self.counts.items()) / total if total else 0.0
-
-    @property
-    def longest(self) -> int:
-        return max(self.counts, default=0)
-
-    def quantile(self, fraction: float) -> int:
+    def quantile(fraction: float) -> int:
         """Return the smallest length that at least this fraction of all does not exceed."""
-        needed, reached = fraction * self.counts.total(), 0
-        for length, count in sorted(self.counts.items()):
-            reached += count
-            if reached >= needed:
-                return length
-        return 0
+        reached = accumulate(count for _, count in counts)
+        return next((length for (length, _), n in zip(counts, reached, strict=True) if n >= fraction * total), 0)
 
-    def to_dict(self) -> dict[str, float]:
-        return {
-            "mean": round(self.mean, 2),
-            "median": self.quantile(0.5),
-            "p95": self.quantile(0.95),
-            "longest": self.longest,
-        }
+    return {
+        "mean": round(sum(length * count for length, count in counts) / total, 2) if total else 0.0,
+        "median": quantile(0.5),
+        "p95": quantile(0.95),
+        "longest": quantile(1.0),
+    }
 
 
 @dataclass
@@ -166,8 +144,8 @@ class TextReport(SplitReport):
 
     def __init__(self) -> None:
         super().__init__()
-        self.characters = {side: Lengths() for side in self.sides}
-        self.words = {side: Lengths() for side in self.sides}
+        self.characters: dict[str, Counter[int]] = {side: Counter() for side in self.sides}
+        self.words: dict[str, Counter[int]] = {side: Counter() for side in self.sides}
         self._hash = hashlib.sha256()
 
     @property
@@ -177,33 +155,31 @@ class TextReport(SplitReport):
 
     def keep(self, *texts: str, label: str | None = None) -> None:
         """Count an example that is used: its text, or the texts of both sides."""
-        self.kept += 1
-        for side, text in zip(self.sides, texts, strict=True):
-            self.characters[side].add(len(text))
-            self.words[side].add(len(text.split()))
-        if label is not None:
-            self.labels[label] += 1
+        self._count(1, texts, label)
         for text in self._hashed(texts, label):
             raw = text.encode()
             self._hash.update(b"%d:%b" % (len(raw), raw))  # the length in front: no two lists of texts read the same
 
     def drop_kept(self, reason: str, place: str, *texts: str, label: str | None = None) -> None:
         """Drop an example that was kept: the counts are as if it had never been kept. The fingerprint stays."""
-        self.kept -= 1
-        for side, text in zip(self.sides, texts, strict=True):
-            self.characters[side].remove(len(text))
-            self.words[side].remove(len(text.split()))
-        if label is not None:
-            self.labels[label] -= 1
+        self._count(-1, texts, label)
         self.drop(reason, place)
+
+    def _count(self, change: int, texts: tuple[str, ...], label: str | None) -> None:
+        self.kept += change
+        for side, text in zip(self.sides, texts, strict=True):
+            self.characters[side][len(text)] += change
+            self.words[side][len(text.split())] += change
+        if label is not None:
+            self.labels[label] += change
 
     def _hashed(self, texts: tuple[str, ...], label: str | None) -> tuple[str, ...]:
         return (*texts, label or "")
 
     def _sections(self) -> dict[str, Any]:
         sections: dict[str, Any] = {
-            "characters": {side: lengths.to_dict() for side, lengths in self.characters.items()},
-            "words": {side: lengths.to_dict() for side, lengths in self.words.items()},
+            "characters": {side: length_statistics(lengths) for side, lengths in self.characters.items()},
+            "words": {side: length_statistics(lengths) for side, lengths in self.words.items()},
             "fingerprint": self.fingerprint,
         }
         if self.labels:

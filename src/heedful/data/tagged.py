@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import ConfigError
 from .pairs import TextExample
@@ -37,13 +37,6 @@ class TaggedSentence(TextExample):
     @property
     def texts(self) -> tuple[str, ...]:
         return (self.text,)
-
-
-class _Columns(NamedTuple):
-    """The columns of the token and its tag; a negative number counts from the last."""
-
-    word: int = 0
-    tag: int = -1
 
 
 def join_tokens(tokens: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
@@ -91,54 +84,48 @@ def _read_file(file: InputFile, columns: Sequence[str] | None) -> Iterator[Tagge
     first = next((line for line in head.splitlines(keepends=True) if line.strip() and not line.startswith(b"#")), b"")
     if columns is None and CONLLU.match(first):
         file.begin("CoNLL-U")
-        return _of_columns(file, _Columns(1, 3))
+        return _of_columns(file, 1, 3)
     file.begin("CoNLL columns")
-    return _of_columns(file, _chosen(columns))
+    return _of_columns(file, *_chosen(columns))
 
 
-def _chosen(columns: Sequence[str] | None) -> _Columns:
+def _chosen(columns: Sequence[str] | None) -> tuple[int, int]:
+    """Return the columns of the word and its tag; a negative number counts from the last."""
     if columns is None:
-        return _Columns()
+        return 0, -1
     if not set(columns) <= {WORD, TAG, OTHER} or columns.count(WORD) != 1 or columns.count(TAG) != 1:
         raise ConfigError(
             f"--columns {','.join(columns)}: say what each column holds: {WORD}, {TAG}, or {OTHER} for something else, "
             f"such as {WORD},{OTHER},{OTHER},{TAG}"
         )
-    return _Columns(columns.index(WORD), columns.index(TAG))
+    return columns.index(WORD), columns.index(TAG)
 
 
-def _of_columns(file: InputFile, columns: _Columns) -> Iterator[TaggedSentence]:
+def _of_columns(file: InputFile, word: int, tag: int) -> Iterator[TaggedSentence]:
     tokens: list[str] = []
     tags: list[str] = []
     begin = width = 0
-    for number, text in _lines(file):
+    for number, text, fault in file.lines():
+        if fault:
+            raise file.error(fault, number)
         cells = text.split("\t") if "\t" in text else text.split()
         if not text.strip() or cells[0] == DOCSTART:
             yield from _sentence(file, begin, tokens, tags)
             tokens, tags = [], []
             continue
-        if _is_comment(text, cells) or (
-            columns.word == 1 and not cells[0].isdigit()
-        ):  # 3-4, 5.1: no words of their own
+        if _is_comment(text, cells) or (word == 1 and not cells[0].isdigit()):  # 3-4, 5.1: no words of their own
             continue
         if not tokens:
             begin, width = number, len(cells)
-        if len(cells) != width or width < 2 or max(columns) >= width:
+        if len(cells) != width or width < 2 or max(word, tag) >= width:
             raise file.error(
-                f"{len(cells)} columns where {max(width, 2, max(columns) + 1)} were expected: "
+                f"{len(cells)} columns where {max(width, 2, word + 1, tag + 1)} were expected: "
                 "a word and its tag a line, an empty line between sentences",
                 number,
             )
-        tokens.append(cells[columns.word])
-        tags.append(cells[columns.tag].strip())
+        tokens.append(cells[word])
+        tags.append(cells[tag].strip())
     yield from _sentence(file, begin, tokens, tags)
-
-
-def _lines(file: InputFile) -> Iterator[tuple[int, str]]:
-    for line in file.lines():
-        if line.fault:
-            raise file.error(line.fault, line.number)
-        yield line.number, line.text
 
 
 def _is_comment(text: str, cells: Sequence[str]) -> bool:
@@ -149,10 +136,8 @@ def _is_comment(text: str, cells: Sequence[str]) -> bool:
 
 
 def _of_lines(file: InputFile, columns: Sequence[str] | None) -> Iterator[TaggedSentence]:
-    for number, text in _lines(file):
-        if not text.strip():
-            continue
-        tokens, tags = _listed(file, number, file.json_object(number, text), columns)
+    for number, row in file.json_rows():
+        tokens, tags = _listed(file, number, row, columns)
         if len(tokens) != len(tags):
             raise file.error(f"{len(tokens)} words and {len(tags)} tags; each word has one", number)
         yield from _sentence(file, number, tokens, tags)

@@ -229,7 +229,7 @@ class Tokenizer:
         except Exception as error:  # the library raises plain Exception for a file it cannot use
             raise DataError(f"{path}: not a tokenizer file: {error}") from None
         if not same:
-            raise DataError(f"{path}: not a tokenizer that Heedful wrote, or changed since; train it anew")
+            raise DataError(f"{path}: not a tokenizer that Heedful wrote, or it was changed; train a new one")
         return loaded
 
     def _checked(self, ids: Iterable[int]) -> list[int]:

@@ -93,6 +93,7 @@ PARTICLES = (*_ALTERNATING, *_WITH_I, *_WITH_EU, *_INVARIANT)
 """Every particle `attach` knows, by the name it takes."""
 
 
+@lru_cache(20_000)
 def attach(word: str, particle: str) -> str:
     """Return the word with its particle: 책 + 은/는 → 책은, 서울 + (으)로 → 서울로, 저 + 이/가 → 제가."""
     if particle not in PARTICLES:
@@ -277,6 +278,7 @@ class Verb:
         return self.stem.endswith(("있", "없"))
 
 
+@lru_cache(20_000)
 def conjugate(verb: Verb, ending: str, *, honorific: bool = False, past: bool = False) -> str:
     """Return the form of a verb with one of `ENDINGS`: 듣 + -(으)면 → 들으면, honorific 들으시면, past 들었으면."""
     if verb.stem.endswith(_HONORIFIC_STEMS):

@@ -5,8 +5,7 @@ from functools import lru_cache
 
 from . import frames as f
 from .frames import CLAUSE, MODAL, NEGATION, TENSE, VERB, Adjunct, Clause, Phrase, SentenceFrame, SpeechLevel, Token
-from .korean_morphology import Verb, conjugate, copula
-from .korean_morphology import attach as attach_particle
+from .korean_morphology import Verb, attach, conjugate, copula
 from .lexicon import Adverb, Predicate
 from .numerals import with_counter
 
@@ -20,8 +19,6 @@ _ORDER = {"with": 1, "at": 2, "from": 3, "until": 4, "by": 5, "give": 6, "to": 7
 _ATTRIBUTIVE = {"past": "-(으)ㄴ", "present": "-는", "future": "-(으)ㄹ"}
 _UNTENSED = ("-고", "-아서/어서", "-(으)면", *_ATTRIBUTIVE.values())
 _NOT_BE, _DO_WELL = Verb("아니"), Verb("잘하")
-
-attach = lru_cache(20_000)(attach_particle)
 
 
 class KoreanRealizer:
@@ -148,7 +145,7 @@ class KoreanRealizer:
             mine = "내" if self.level == "해" else "제"
             tokens.append((_DEMONSTRATIVES.get(phrase.determiner, mine), key + f.DETERMINER))
         if phrase.adjective:
-            tokens.append((_attributive(phrase.adjective.verb), key + f.ADJECTIVE))
+            tokens.append((conjugate(phrase.adjective.verb, "-는"), key + f.ADJECTIVE))
         korean = "뭐" if noun.korean == "무엇" and self.level != "합쇼" else noun.korean
         if phrase.number or phrase.determiner == "how many":
             tokens += [(word, key + f.HEAD) for word in korean.split(" ")]
@@ -175,11 +172,6 @@ def _merges_with_do(adjunct: Adjunct, clause: Clause) -> bool:
     """Return True for 잘 with 하다, or with a noun + 하다 that has no other object."""
     plain = clause.predicate.lemma == "하다" or (clause.predicate.light != "" and clause.object is None)
     return plain and isinstance(adjunct.constituent, Adverb) and adjunct.constituent.korean == "잘"
-
-
-@lru_cache(1000)
-def _attributive(verb: Verb) -> str:
-    return conjugate(verb, "-는")
 
 
 Placed = list[tuple[int, Adjunct]]

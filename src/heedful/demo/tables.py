@@ -79,7 +79,7 @@ def read_yaml(name: str) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise DataError(f"{name}: {error}") from None
     if not isinstance(content, dict):
-        raise DataError(f"{name} holds no mapping")
+        raise DataError(f"{name} is not a mapping")
     return content
 
 

@@ -4,11 +4,13 @@ from .albert import AlbertConfig as AlbertConfig
 from .bart import BartConfig as BartConfig
 from .bart import MarianConfig as MarianConfig
 from .bert import BertConfig as BertConfig
+from .bert import DistilBertConfig as DistilBertConfig
+from .bert import RobertaConfig as RobertaConfig
+from .bert import XLMRobertaConfig as XLMRobertaConfig
 from .checkpoint_files import LayoutError as LayoutError
 from .composed import ComposedConfig as ComposedConfig
 from .description import DescriptionError as DescriptionError
 from .description import describe as describe
-from .distilbert import DistilBertConfig as DistilBertConfig
 from .gpt2 import GPT2Config as GPT2Config
 from .hf_config import GenerationDefaults as GenerationDefaults
 from .hf_config import PublishedWarning as PublishedWarning
@@ -31,8 +33,6 @@ from .registry import build as build
 from .registry import config_of as config_of
 from .registry import presets as presets
 from .registry import register as register
-from .roberta import RobertaConfig as RobertaConfig
-from .roberta import XLMRobertaConfig as XLMRobertaConfig
 from .t5 import T5Config as T5Config
 from .vit import DeiTConfig as DeiTConfig
 from .vit import ViTConfig as ViTConfig

@@ -1,6 +1,5 @@
 """ALBERT: BERT with narrow embeddings, which are projected once, and layers that share their weights."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
@@ -14,7 +13,7 @@ from .encoder_only import architectures, finish, norm, weight_map, word_links
 from .hf_config import Published, setting
 from .layers import residual_layer
 from .registry import register
-from .weight_map import Link, WeightMap, layer_links, link
+from .weight_map import WeightMap
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,20 +58,17 @@ def build(config: AlbertConfig) -> core.EncoderOnly:
 
 def names(config: AlbertConfig) -> WeightMap:
     """Return the published names; the pooler is a matrix and a bias, not a module."""
-
-    def layers(albert: str) -> Iterator[Link]:
-        yield link("encoder.entry.0.*", f"{albert}embeddings.LayerNorm.*")
-        yield link("encoder.entry.2.*", f"{albert}encoder.embedding_hidden_mapping_in.*")
-        for index, group in enumerate(config.groups):
-            yield from layer_links(
-                f"encoder.layers.{index}",
-                f"{albert}encoder.albert_layer_groups.{group}.albert_layers.0",
-                self_attention=[f"attention.{name}" for name in ("query", "key", "value", "dense", "LayerNorm")],
-                feed_forward=("ffn", "ffn_output", "full_layer_layer_norm"),
-            )
-
-    words = word_links("predictions.dense", "predictions.LayerNorm", "predictions.decoder", "predictions")
-    return weight_map(config, "albert", layers, words, pooler="pooler", unused=["sop_classifier.classifier.*"])
+    group = "encoder.albert_layer_groups.{}.albert_layers.0"
+    return weight_map(
+        config,
+        "albert",
+        layers={f"encoder.layers.{index}": group.format(number) for index, number in enumerate(config.groups)},
+        self_attention=[f"attention.{name}" for name in ("query", "key", "value", "dense", "LayerNorm")],
+        feed_forward=("ffn", "ffn_output", "full_layer_layer_norm"),
+        word_head=word_links("predictions.dense", "predictions.LayerNorm", "predictions.decoder", "predictions"),
+        pooler="pooler",
+        unused=["sop_classifier.classifier.*"],
+    )
 
 
 XXLARGE = AlbertConfig()

@@ -47,13 +47,13 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     try:
         value = json.loads(raw.decode("utf-8"), object_pairs_hook=_unique)
     except UnicodeDecodeError:
-        raise ValueError("holds no JSON: it is no UTF-8") from None
+        raise ValueError("does not contain JSON: it is not UTF-8") from None
     except RecursionError:
-        raise ValueError("holds JSON that is nested too deeply to be read") from None
+        raise ValueError("contains JSON that is nested too deeply") from None
     except ValueError as error:
-        raise ValueError(f"holds no JSON, or a damaged one: {error}") from None
+        raise ValueError(f"does not contain valid JSON: {error}") from None
     if not isinstance(value, dict):
-        raise ValueError(f"holds JSON, but not an object: {quoted(value)}")
+        raise ValueError(f"contains JSON, but not an object: {quoted(value)}")
     return value
 
 
@@ -67,7 +67,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, value in pairs:
         if name in values:
-            raise ValueError(f"holds the key {quoted(name)} twice")
+            raise ValueError(f"the key {quoted(name)} occurs twice")
         values[name] = value
     return values
 
@@ -93,7 +93,7 @@ def read_mapped(path: Path) -> dict[str, Tensor]:
     except ValueError as error:
         raise WeightsError(f"{path} {error}") from None
     except (SafetensorError, RuntimeError, AttributeError, KeyError) as error:
-        raise WeightsError(f"{path} is no safetensors file, or is damaged or cut short: {error!s:.200}") from None
+        raise WeightsError(f"{path} is not a safetensors file, or is damaged or truncated: {error!s:.200}") from None
     return tensors
 
 
@@ -101,7 +101,7 @@ def refuse_pointer(path: Path) -> None:
     """Raise for the small file that a checkout without Git LFS has in place of a large one."""
     with path.open("rb") as file:
         if file.read(len(LFS_POINTER)) == LFS_POINTER:
-            raise ValueError("is a Git LFS pointer and holds no weights; fetch them with: git lfs pull")
+            raise ValueError("is a Git LFS pointer and contains no weights; fetch them with: git lfs pull")
 
 
 def _aligned(tensor: Tensor) -> Tensor:
@@ -149,12 +149,12 @@ def _load(path: Path, mmap: bool = False) -> dict[str, Tensor]:
     try:
         tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
     except Exception as error:
-        raise ValueError(f"cannot be read as weights of torch: {quoted(str(error))}") from None
+        raise ValueError(f"cannot be read as torch weights: {quoted(str(error))}") from None
     if not isinstance(tensors, dict):
-        raise ValueError(f"holds no weights by name, but {type(tensors).__name__}")
+        raise ValueError(f"does not contain a dict of tensors, but a {type(tensors).__name__}")
     for name, tensor in tensors.items():
         if not isinstance(name, str) or not isinstance(tensor, Tensor):
-            raise ValueError(f"holds not only tensors by name: {quoted(name)} is {type(tensor).__name__}")
+            raise ValueError(f"is not a dict of tensors only: {quoted(name)} is {type(tensor).__name__}")
     return {name: tensor.detach() if isinstance(tensor, nn.Parameter) else tensor for name, tensor in tensors.items()}
 
 
@@ -176,7 +176,7 @@ def _zipped_pickles(path: Path) -> list[Any]:
                 raise ValueError(f"holds a pickle of more than {MAX_PICKLE_BYTES:,} bytes")
             return [io.BytesIO(archive.read(pickles[0]))]
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-        raise ValueError(f"is a damaged archive, or was cut short: {error}") from None
+        raise ValueError(f"is a damaged or truncated archive: {error}") from None
 
 
 def _legacy_pickles(path: Path) -> list[Any]:
@@ -195,7 +195,7 @@ def _refuse_code(pickle: Any) -> None:
     except (ValueError, IndexError, OverflowError, MemoryError) as error:
         if str(error).startswith(("holds", "names")):
             raise
-        raise ValueError("is not a file of torch, or is damaged: its pickle is invalid") from None
+        raise ValueError("is not a torch file, or is damaged: its pickle is invalid") from None
 
 
 def _refuse_large(tensors: dict[str, Tensor], size: int) -> None:
@@ -205,7 +205,7 @@ def _refuse_large(tensors: dict[str, Tensor], size: int) -> None:
         stored = tensor.untyped_storage().nbytes()
         if tensor.numel() * tensor.element_size() > stored or stored > size or total > MAX_ALIASES * size:
             raise ValueError(
-                f"is damaged, or was cut short: it has {size:,} bytes, but {quoted(name)} is {tuple(tensor.shape)} of "
+                f"is damaged or truncated: it has {size:,} bytes, but {quoted(name)} is {tuple(tensor.shape)} of "
                 f"{stored:,} bytes, and all tensors take {total:,}"
             )
 
@@ -243,7 +243,7 @@ def _read_parts(folder: Path, weight_format: WeightFormat) -> dict[str, Tensor]:
     index = folder / weight_format.index
     places = read_object(index, MAX_INDEX_BYTES).get("weight_map")
     if not isinstance(places, dict) or not places:
-        raise LayoutError(f"{index} holds no weight_map that says which file each tensor is in")
+        raise LayoutError(f"{index} has no weight_map, which says which file each tensor is in")
     parts: dict[str, set[str]] = {}
     for name, part in places.items():
         parts.setdefault(_checked_part(part, weight_format, index), set()).add(name)

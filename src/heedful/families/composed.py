@@ -46,7 +46,7 @@ class KindPart(Config):
             if field.name in takes:
                 self.require(is_set or field.name in self.optional, f"the kind {self.kind!r} needs {field.name}")
             elif field.name != "kind":
-                self.require(not is_set, f"{field.name} means nothing to the kind {self.kind!r}; leave it out")
+                self.require(not is_set, f"{field.name} does not apply to the kind {self.kind!r}; leave it out")
 
     def build(self, **context: Any) -> Any:
         """Build the part from the config's fields and the arguments that the stack passes."""
@@ -119,7 +119,7 @@ class PositionsPart(KindPart):
         self.require(not (self.width or 0) % 2, f"rotary positions rotate pairs, so width={self.width} must be even")
         self.require(
             self.n_buckets is None or (self.n_buckets >= 4 and (self.max_distance or 0) > self.n_buckets // 2),
-            f"n_buckets={self.n_buckets} to max_distance={self.max_distance} leave no near or no far distances",
+            f"n_buckets={self.n_buckets} to max_distance={self.max_distance} leave no bucket for near or far distances",
         )
 
 

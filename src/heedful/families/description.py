@@ -30,6 +30,7 @@ from .composed import (
 )
 from .llama import SCALINGS, ScalingConfig
 from .original import FEED_FORWARDS, NORMS, RESIDUALS
+from .weights import first_names
 
 TIED: dict[tuple[bool, bool], Any] = {
     (True, True): "all",
@@ -222,9 +223,8 @@ def _compare_weights(module: nn.Module, reference: nn.Module) -> None:
 
 def _weights(module: nn.Module) -> dict[str, str]:
     """Describe the shape of every weight, and the first name of a shared one."""
-    firsts: dict[int, str] = {}
     weights = module.state_dict(keep_vars=True)
-    owners = {name: firsts.setdefault(id(weight), name) for name, weight in weights.items()}
+    owners = first_names(weights)
     shared = {name: "" if owner == name else f" and one with {owner}" for name, owner in owners.items()}
     return {name: f"{tuple(weight.shape)}{shared[name]}" for name, weight in weights.items()}
 

@@ -1,16 +1,17 @@
 """The config, layers and heads that BERT and its relatives share."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from itertools import chain
+from typing import Literal, TypedDict, Unpack
 
 from torch import nn
 
 from .. import core
 from ..core.init import linear
 from .layers import LayersConfig, initialize_normal, residual_layer
-from .weight_map import Link, WeightMap, link
+from .weight_map import Link, WeightMap, layer_links, link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,50 +41,16 @@ def norm(config: EncoderOnlyConfig, width: int | None = None) -> core.LayerNorm:
     return core.LayerNorm(config.d_model if width is None else width, eps=config.norm_eps)
 
 
-def masked_lm(config: EncoderOnlyConfig, embedding: core.TokenEmbedding, *, activation: str | None = None) -> nn.Module:
-    """Return a head that predicts tokens with the embedding's matrix."""
-    width = embedding.weight.shape[1]
-    chosen = config.activation if activation is None else activation
-    transform = core.Transform(config.d_model, width, activation=chosen, norm=norm(config, width))
-    return core.VocabularyHead(width, config.vocab_size, embedding=embedding, bias=True, transform=transform)
+class HeadOptions(TypedDict, total=False):
+    """How a family's heads differ from BERT's."""
 
-
-def pooled(config: EncoderOnlyConfig, embedding: core.TokenEmbedding, *, activation: str = "tanh") -> nn.Module:
-    """Return a head that passes the first token's vector through a dense layer."""
-    return core.PoolingHead(core.ClsPool(), linear(config.d_model, config.d_model), activation)
-
-
-def classes(config: EncoderOnlyConfig, embedding: core.TokenEmbedding, *, activation: str = "tanh") -> nn.Module:
-    """Return a head that classifies the pooled vector."""
-    pool = pooled(config, embedding, activation=activation)
-    return core.ClassHead(pool, config.d_model, config.n_classes, dropout=config.dropout)
-
-
-def token_classes(config: EncoderOnlyConfig, embedding: core.TokenEmbedding) -> nn.Module:
-    """Return a head that classifies every token."""
-    return core.ClassHead(core.Hidden(), config.d_model, config.n_classes, dropout=config.dropout)
-
-
-def span(config: EncoderOnlyConfig, embedding: core.TokenEmbedding, *, dropout: float = 0.0) -> nn.Module:
-    """Return a head that scores the start and the end of an answer."""
-    return core.SpanHead(config.d_model, dropout=dropout)
-
-
-Heads = Mapping[str, Callable[[Any, core.TokenEmbedding], nn.Module]]
-HEADS: Heads = {
-    "words": masked_lm,
-    "classes": classes,
-    "token-classes": token_classes,
-    "span": span,
-    "pooled": pooled,
-    "first": lambda config, embedding: core.PoolingHead(core.ClsPool()),
-    "mean": lambda config, embedding: core.PoolingHead(core.MeanPool()),
-    "hidden": lambda config, embedding: core.Hidden(),
-}
+    transform: str  # Activation before the output over the vocabulary; by default the config's
+    pooling: str  # Activation of the pooler; by default tanh
+    span_dropout: float  # Probability of dropping a feature before the head for spans; by default 0
 
 
 def assemble(
-    config: EncoderOnlyConfig, *, n_segments: int = 0, offset: int = 0, heads: Heads = HEADS
+    config: EncoderOnlyConfig, *, n_segments: int = 0, offset: int = 0, **head: Unpack[HeadOptions]
 ) -> core.EncoderOnly:
     """Build a model with learned positions, whose table begins with `offset` unused rows."""
     encoder = core.Encoder(
@@ -93,15 +60,38 @@ def assemble(
         dropout=config.dropout,
     )
     embedding = core.TokenEmbedding(config.vocab_size, config.d_model, scale=False, n_segments=n_segments)
-    return finish(config, embedding, encoder, heads)
+    return finish(config, embedding, encoder, **head)
 
 
 def finish(
-    config: EncoderOnlyConfig, embedding: core.TokenEmbedding, encoder: core.Encoder, heads: Heads = HEADS
+    config: EncoderOnlyConfig, embedding: core.TokenEmbedding, encoder: core.Encoder, **options: Unpack[HeadOptions]
 ) -> core.EncoderOnly:
     """Add the config's head, and initialize the weights as BERT does."""
-    head = heads[config.head](config, embedding)
-    return initialize_normal(core.EncoderOnly(embedding=embedding, encoder=encoder, head=head), 0.02)
+    d_model = config.d_model
+
+    def masked_lm() -> nn.Module:
+        width, activation = embedding.weight.shape[1], options.get("transform", config.activation)
+        transform = core.Transform(d_model, width, activation=activation, norm=norm(config, width))
+        return core.VocabularyHead(width, config.vocab_size, embedding=embedding, bias=True, transform=transform)
+
+    def pooled() -> nn.Module:
+        return core.PoolingHead(core.ClsPool(), linear(d_model, d_model), options.get("pooling", "tanh"))
+
+    def classes(vectors: nn.Module) -> nn.Module:
+        return core.ClassHead(vectors, d_model, config.n_classes, dropout=config.dropout)
+
+    heads: dict[str, Callable[[], nn.Module]] = {
+        "words": masked_lm,
+        "classes": lambda: classes(pooled()),
+        "token-classes": lambda: classes(core.Hidden()),
+        "span": lambda: core.SpanHead(d_model, dropout=options.get("span_dropout", 0.0)),
+        "pooled": pooled,
+        "first": lambda: core.PoolingHead(core.ClsPool()),
+        "mean": lambda: core.PoolingHead(core.MeanPool()),
+        "hidden": core.Hidden,
+    }
+    model = core.EncoderOnly(embedding=embedding, encoder=encoder, head=heads[config.head]())
+    return initialize_normal(model, 0.02)
 
 
 def word_links(transform: str, norm: str, decoder: str, bias: str) -> tuple[Link, ...]:
@@ -118,9 +108,11 @@ def word_links(transform: str, norm: str, decoder: str, bias: str) -> tuple[Link
 def weight_map(
     config: EncoderOnlyConfig,
     model: str,
-    layers: Callable[[str], Iterable[Link]],
-    words: tuple[Link, ...],
     *,
+    layers: Mapping[str, str],
+    self_attention: Sequence[str],
+    feed_forward: Sequence[str],
+    word_head: tuple[Link, ...],
     pooler: str | None,
     dense: str | None = None,
     classifier: str = "classifier",
@@ -131,8 +123,10 @@ def weight_map(
     Args:
         config: The model's config.
         model: The model's published name, which is a prefix if the model has a head.
-        layers: Returns the links of the layers for a prefix.
-        words: The links of the head for words.
+        layers: The name of each layer here and as published.
+        self_attention: The names in each layer, as for `layer_links`.
+        feed_forward: Likewise.
+        word_head: The links of the head for words.
         pooler: The name of the pooler's dense layer.
         dense: The name of the classifier's dense layer; None means the pooler.
         classifier: The name of the last layer of the head for classes.
@@ -140,7 +134,7 @@ def weight_map(
     """
     base = f"{model}." if config.head in ("words", "classes", "token-classes", "span") else ""
     pooler = pooler and f"{base}{pooler}.*"
-    others = [*unused] if config.head == "words" else [*unused, *(name for line in words for name in line.hf)]
+    others = [*unused] if config.head == "words" else [*unused, *(name for line in word_head for name in line.hf)]
     if pooler and config.head != "pooled" and (dense or config.head != "classes"):
         others.append(pooler)
     last = {"span": "qa_outputs", "token-classes": "classifier"}.get(config.head, classifier)
@@ -152,8 +146,13 @@ def weight_map(
             link("head.embedding.segments", segments),  # the head has the tokens' embedding with its segments
             link("encoder.positions.weight", f"{base}embeddings.position_embeddings.weight"),
             link("encoder.entry.*", f"{base}embeddings.LayerNorm.*"),
-            *layers(base),
-            *words,
+            link("encoder.entry.0.*", f"{base}embeddings.LayerNorm.*"),
+            link("encoder.entry.2.*", f"{base}encoder.embedding_hidden_mapping_in.*"),  # to the width of the layers
+            *chain.from_iterable(
+                layer_links(local, base + hf, self_attention=self_attention, feed_forward=feed_forward)
+                for local, hf in layers.items()
+            ),
+            *word_head,
             *([link("head.dense.*", pooler)] if pooler else []),
             link("head.pool.dense.*", f"{dense}.*" if dense else pooler or ""),
             link("head.out_proj.*", f"{last}.*"),

@@ -109,7 +109,7 @@ CLASSES = Setting(
     ("id2label", "num_labels"), _read_classes, _write_classes
 )  # only their number; labels belong to tasks
 
-USUAL = {  # as most classes of transformers have them
+COMMON = {  # as most classes of transformers have them
     **{name: setting(name) for name in ("vocab_size", "dropout", "attention_dropout")},
     "d_model": setting("hidden_size"),
     "n_heads": setting("num_attention_heads"),
@@ -127,11 +127,11 @@ def settings_of(config: type[FamilyConfig], *same: str, **settings: Setting | st
     Args:
         config: The class of the config.
         *same: Fields whose keys have the same names.
-        **settings: Other fields, each with its key or its setting. Those that are in neither are read as `USUAL` says,
+        **settings: Other fields, each with its key or its setting. Those that are in neither are read as `COMMON` says,
             or not at all.
     """
-    own = {name: name for name in same} | settings
-    table = USUAL | {name: setting(value) if isinstance(value, str) else value for name, value in own.items()}
+    keys = {name: name for name in same} | settings
+    table = COMMON | {name: setting(value) if isinstance(value, str) else value for name, value in keys.items()}
     return {field.name: table[field.name] for field in fields(config) if field.name in table}
 
 
@@ -297,7 +297,7 @@ class GenerationDefaults(Config):
         sample = hf.get("do_sample", False)
         if ignored := list(_unsupported(hf, sample is True)):
             warnings.warn(
-                f"these settings of generation are not supported and left out: {', '.join(ignored)}",
+                f"these generation settings are not supported and ignored: {', '.join(ignored)}",
                 PublishedWarning,
                 stacklevel=2,
             )

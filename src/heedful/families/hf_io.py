@@ -217,10 +217,10 @@ def _read_config(folder: Path) -> dict[str, Any]:
     _refuse(folder, OTHER_FOLDERS)
     if not (folder / "config.json").is_file():
         _refuse(folder, WITHOUT_CONFIG | WITHOUT_WEIGHTS)
-        raise LayoutError(f"{folder} holds no config.json; {_listed(folder)}")
+        raise LayoutError(f"{folder} has no config.json; {_listed(folder)}")
     config = read_object(folder / "config.json")
     if {"format", "task", "model", "sha256"} <= config.keys() and "model_type" not in config:
-        raise LayoutError(f"{folder} is a model of Heedful's own; read it with heedful.load({str(folder)!r})")
+        raise LayoutError(f"{folder} is a Heedful bundle; read it with heedful.load({str(folder)!r})")
     return config
 
 
@@ -283,14 +283,13 @@ def write_checkpoint(
 
 def _write_tensors(folder: Path, tensors: Mapping[str, Tensor], shard_bytes: int) -> None:
     shards = list(_shards(tensors, shard_bytes))
-    names = [part_name(SAFETENSORS.whole, number, len(shards)) for number in range(1, len(shards) + 1)]
-    if len(shards) == 1:
-        names = [SAFETENSORS.whole]
-    else:
+    parts = (part_name(SAFETENSORS.whole, number, len(shards)) for number in range(1, len(shards) + 1))
+    files = dict(zip(parts if len(shards) > 1 else [SAFETENSORS.whole], shards, strict=True))
+    if len(files) > 1:
         size = sum(tensor.nbytes for tensor in tensors.values())
-        files = {name: file for file, shard in zip(names, shards, strict=True) for name in shard}
-        write_mapping(folder / SAFETENSORS.index, {"metadata": {"total_size": size}, "weight_map": files})
-    for file, shard in zip(names, shards, strict=True):
+        weight_map = {name: file for file, shard in files.items() for name in shard}
+        write_mapping(folder / SAFETENSORS.index, {"metadata": {"total_size": size}, "weight_map": weight_map})
+    for file, shard in files.items():
         save_file({name: tensor.cpu() for name, tensor in shard.items()}, folder / file, metadata={"format": "pt"})
 
 

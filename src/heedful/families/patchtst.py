@@ -77,6 +77,7 @@ def build(config: PatchTSTConfig) -> core.Forecaster:
     feed_forward = partial(core.FeedForward, bias=config.bias, dropout=config.activation_dropout)
     layers = [residual_layer(config, residual, norm, feed_forward=feed_forward) for _ in range(config.n_layers)]
     n_channels = config.n_channels if config.channels == "mixed" else 1
+    width = config.d_model * (config.n_patches if config.pool == "joined" else 1)
     return core.Forecaster(
         context_length=config.context_length,
         scale=SCALES[config.scale](),
@@ -84,15 +85,15 @@ def build(config: PatchTSTConfig) -> core.Forecaster:
             d_model, patch_length=config.patch_length, stride=config.stride, n_channels=n_channels
         ),
         encoder=core.Encoder(layers, positions=_positions(config), dropout=config.embedding_dropout),
-        head=_head(config, n_channels),
+        head=core.ForecastHead(
+            POOLS[config.pool](config.n_patches),
+            width,
+            horizon=config.horizon,
+            n_channels=n_channels,
+            dropout=config.head_dropout,
+        ),
         direct=core.DirectForecast(config.context_length, config.horizon) if config.direct else None,
     )
-
-
-def _head(config: PatchTSTConfig, n_channels: int) -> core.ForecastHead:
-    pool = POOLS[config.pool](config.n_patches)
-    width = config.d_model * (config.n_patches if config.pool == "joined" else 1)
-    return core.ForecastHead(pool, width, horizon=config.horizon, n_channels=n_channels, dropout=config.head_dropout)
 
 
 @torch.no_grad()

@@ -42,7 +42,7 @@ class T5Config(FamilyConfig):
         self.require_share("dropout")
         self.require(
             self.n_buckets >= 4 and self.max_distance > self.n_buckets // 2,
-            f"n_buckets={self.n_buckets} to max_distance={self.max_distance} leave no near or no far distances",
+            f"n_buckets={self.n_buckets} to max_distance={self.max_distance} leave no bucket for near or far distances",
         )
 
     @property

@@ -40,7 +40,7 @@ def _converted(module: nn.Module, table: dict[type[nn.Module], Callable[[Any], n
 def _copy(target: Any, source: Any) -> Any:
     """Copy the weight and the bias of a linear layer or a norm."""
     if (target.bias is None) != (source.bias is None):
-        raise ValueError("torch.nn's modules have all biases or none; this one has some")
+        raise ValueError("torch.nn's modules have all biases or none; this one has only some")
     target.to(source.weight.device, source.weight.dtype)
     target.weight.copy_(source.weight)
     if target.bias is not None:

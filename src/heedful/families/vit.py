@@ -1,6 +1,6 @@
 """ViT and DeiT: patches of an image after a class token, and a pre-norm encoder with learned positions."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -13,13 +13,15 @@ from ..errors import ConfigError
 from .hf_config import HFConfig, Published, Setting, setting, settings_of
 from .layers import LayersConfig, initialize_normal, residual_layer
 from .registry import register
-from .weight_map import ONE_ROW, Layout, Link, WeightMap, layer_links, link
+from .weight_map import ONE_ROW, Layout, WeightMap, layer_links, link
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImageConfig(LayersConfig):
     """The fields of ViT and DeiT, whose images and patches are square."""
 
+    tokens: ClassVar[tuple[str, ...]]  # Published names of the learned tokens before the patches
+    head: str
     image_size: int = 224  # Side of an image in pixels; training sets it, and n_channels, for its images
     patch_size: int = 16  # Side of a patch in pixels; it divides image_size
     n_channels: int = 3  # 1 for gray, 3 for color
@@ -45,6 +47,7 @@ class ViTConfig(ImageConfig):
     """ViT. The defaults are the base model with patches of 16."""
 
     family: ClassVar[str] = "vit"
+    tokens = ("cls_token",)
 
     # What the model returns. classes: logits from the class token; pooled: the class token's vector through a dense
     # layer; mean: the mean of all vectors; hidden: all vectors.
@@ -56,11 +59,15 @@ HEADS: dict[str, Callable[[ImageConfig], nn.Module]] = {
     "pooled": lambda config: core.PoolingHead(core.ClsPool(), linear(config.d_model, config.d_model), "tanh"),
     "mean": lambda config: core.PoolingHead(core.MeanPool()),
     "hidden": lambda config: core.Hidden(),
+    "distilled": lambda config: core.EnsembleHead(
+        core.ClassHead(pool, config.d_model, config.n_classes) for pool in (core.ClsPool(), core.TokenPool(1))
+    ),
 }
 
 
-def assemble(config: ImageConfig, head: nn.Module, *, n_prefix: int) -> core.EncoderOnly:
-    """Build a ViT with this head and `n_prefix` learned tokens before the patches."""
+def build(config: ImageConfig) -> core.EncoderOnly:
+    """Build a ViT, whose sequence starts with the class token, or a DeiT, which adds the distillation token."""
+    n_prefix = len(config.tokens)
     d_model, norm = config.d_model, partial(core.LayerNorm, eps=config.norm_eps)
     attention = partial(core.MultiHeadAttention, bias=config.qkv_bias, out_bias=True)
     embedding = core.PatchEmbedding(
@@ -76,41 +83,30 @@ def assemble(config: ImageConfig, head: nn.Module, *, n_prefix: int) -> core.Enc
         norm=norm(d_model),
         dropout=config.dropout,
     )
+    head = HEADS[config.head](config)
     return initialize_normal(core.EncoderOnly(embedding=embedding, encoder=encoder, head=head), 0.02)
 
 
-def build(config: ViTConfig) -> core.EncoderOnly:
-    """Build a ViT, whose sequence starts with the class token."""
-    return assemble(config, HEADS[config.head](config), n_prefix=1)
-
-
-OTHER_HEAD = "belongs to another head"
-TOPS: dict[str, tuple[Link, ...]] = {
+TOPS = {
     "classes": (link("head.out_proj.*", "classifier.*"),),
     "pooled": (link("head.dense.*", "pooler.dense.*"),),
+    "distilled": (
+        link("head.heads.0.out_proj.*", "cls_classifier.*"),
+        link("head.heads.1.out_proj.*", "distillation_classifier.*"),
+    ),
 }
 
 
-def table(
-    config: ImageConfig, head: str, *, model: str, tokens: tuple[str, ...], tops: Mapping[str, tuple[Link, ...]]
-) -> WeightMap:
-    """Return the published names of a model.
-
-    Args:
-        config: The model's config.
-        head: The model's head; only a model that classifies has names with a prefix.
-        model: The model's published name, which is the prefix.
-        tokens: The names of the learned tokens before the patches.
-        tops: The links of every head.
-    """
-    base = "" if head in ("pooled", "mean", "hidden") else f"{model}."
+def names(config: ImageConfig) -> WeightMap:
+    """Return the published names; only those of a model that classifies have a prefix."""
+    base = "" if config.head in ("pooled", "mean", "hidden") else f"{config.family}."
     heads = [f"attention.attention.{name}" for name in ("query", "key", "value")]
     shape = config.n_channels, config.patch_size, config.patch_size
     convolution = Layout(lambda weight: weight.unflatten(1, shape), lambda weight: weight.flatten(1))
-    others = [line for name, lines in tops.items() if name != head for line in lines]
+    others = [line for head, lines in TOPS.items() if head != config.head for line in lines]
     return WeightMap(
         (
-            link("embedding.prefix", tuple(f"{base}embeddings.{token}" for token in tokens), ONE_ROW),
+            link("embedding.prefix", tuple(f"{base}embeddings.{token}" for token in config.tokens), ONE_ROW),
             link("embedding.project.weight", f"{base}embeddings.patch_embeddings.projection.weight", convolution),
             link("embedding.project.bias", f"{base}embeddings.patch_embeddings.projection.bias"),
             link("encoder.positions.weight", f"{base}embeddings.position_embeddings", ONE_ROW),
@@ -121,10 +117,10 @@ def table(
                 feed_forward=("intermediate.dense", "output.dense", "layernorm_after"),
             ),
             link("encoder.norm.*", f"{base}layernorm.*"),
-            *tops.get(head, ()),
+            *TOPS.get(config.head, ()),
         ),
-        ignored={name: OTHER_HEAD for line in others for name in line.hf},
-        prefix=f"{model}.",
+        ignored={name: "belongs to another head" for line in others for name in line.hf},
+        prefix=f"{config.family}.",
     )
 
 
@@ -178,7 +174,7 @@ vit = register(
         ),
         settings=SETTINGS,
         fixed=FIXED,
-        names=lambda config: table(config, config.head, model="vit", tokens=("cls_token",), tops=TOPS),
+        names=names,
     ),
 )
 
@@ -188,34 +184,17 @@ class DeiTConfig(ImageConfig):
     """DeiT, distilled ViT. The defaults are the base model."""
 
     family: ClassVar[str] = "deit"
+    tokens = ("cls_token", "distillation_token")
 
     # "distilled" is the mean of the logits from the class token and from the distillation token. The others are as for
     # ViT; classes and pooled read only the class token.
     head: Literal["distilled", "classes", "pooled", "mean", "hidden"] = "distilled"
 
 
-def _distilled(config: ImageConfig) -> nn.Module:
-    return core.EnsembleHead(
-        core.ClassHead(pool, config.d_model, config.n_classes) for pool in (core.ClsPool(), core.TokenPool(1))
-    )
-
-
-def build_deit(config: DeiTConfig) -> core.EncoderOnly:
-    """Build a DeiT, whose sequence starts with the class token and the distillation token."""
-    head = (HEADS | {"distilled": _distilled})[config.head]
-    return assemble(config, head(config), n_prefix=2)
-
-
-TOKENS = ("cls_token", "distillation_token")
-DISTILLED = (
-    link("head.heads.0.out_proj.*", "cls_classifier.*"),
-    link("head.heads.1.out_proj.*", "distillation_classifier.*"),
-)
-
 DEIT_BASE = DeiTConfig(n_classes=1000)
 deit = register(
     DeiTConfig,
-    build_deit,
+    build,
     presets={
         "deit-tiny": DEIT_BASE.changed(d_model=192, n_heads=3, d_ff=768),
         "deit-small": DEIT_BASE.changed(d_model=384, n_heads=6, d_ff=1536),
@@ -230,8 +209,6 @@ deit = register(
         ),
         settings=SETTINGS,
         fixed=FIXED,
-        names=lambda config: table(
-            config, config.head, model="deit", tokens=TOKENS, tops=TOPS | {"distilled": DISTILLED}
-        ),
+        names=names,
     ),
 )

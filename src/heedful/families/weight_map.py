@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .weights import NAMED, refuse
+from .weights import NAMED, first_names, refuse
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
@@ -137,8 +137,7 @@ def from_hf(published: Mapping[str, Tensor], names: WeightMap, state: Mapping[st
     expected = _renamed(state, names)
     tensors = _normalized(published, names, expected)
     links = list(_links(names, state))
-    first: dict[int, str] = {}
-    owner = {name: first.setdefault(id(tensor), name) for name, tensor in state.items()}  # one of the shared names
+    owner = first_names(state)
     refuse([*_missing(tensors, links, owner), *_unfit(tensors, names, expected)])
 
     used = [tensor for name, tensor in tensors.items() if name in expected]

@@ -20,7 +20,8 @@ class WeightsError(HeedfulError, ValueError):
 
 def weights_of(module: nn.Module) -> dict[str, Tensor]:
     """Return a module's tensors, not copied; tensors with several names (tied embeddings) have only the first."""
-    return {name: tensor for name, tensor, first in _named(module) if name == first}
+    state = module.state_dict(keep_vars=True)
+    return {name: state[name].detach() for name, first in first_names(state).items() if name == first}
 
 
 @torch.no_grad()
@@ -29,7 +30,7 @@ def put_weights(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
 
     Names and shapes must match the module's. A shared tensor may have several of its names if their values are equal.
     """
-    targets, first = weights_of(module), {name: first for name, _, first in _named(module)}
+    targets, first = weights_of(module), first_names(module.state_dict(keep_vars=True))
     problems = [f"{name} is missing" for name in targets if name not in weights]
     problems += [f"{name} has no place in this model" for name in weights if name not in first]
     for name, tensor in weights.items():
@@ -72,8 +73,7 @@ def read_weights(module: nn.Module, path: str | Path) -> None:
         raise WeightsError(f"{path}: {error}") from None
 
 
-def _named(module: nn.Module) -> list[tuple[str, Tensor, str]]:
-    """Return every name, its tensor, and the first name of that tensor."""
+def first_names(state: Mapping[str, Tensor]) -> dict[str, str]:
+    """Return for each name of a state_dict with `keep_vars=True` the first name of the same tensor."""
     firsts: dict[int, str] = {}
-    state = module.state_dict(keep_vars=True)
-    return [(name, tensor.detach(), firsts.setdefault(id(tensor), name)) for name, tensor in state.items()]
+    return {name: firsts.setdefault(id(tensor), name) for name, tensor in state.items()}

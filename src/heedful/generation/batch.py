@@ -16,9 +16,8 @@ from torch import Tensor
 from ..backends.native.library import log_softmax
 from ..backends.single_step import indices
 from ..errors import GenerationError
-from .logits import LogitsProcessors
 from .sequence import Candidate, SequenceState
-from .strategies import StepCandidates, Strategy
+from .strategies import LogitsProcessors, StepCandidates, Strategy
 
 MIN_SHARE = 4  # new sequences are prefilled at once when they are at least one in four of all
 

@@ -67,7 +67,7 @@ class GenerationConfig(Config):
         self.require_positive("beam", "n_best", "max_new_tokens", "batch_tokens", "top_k", "no_repeat_ngram_size")
         self.require(
             self.sample or self.n_best <= self.beam,
-            f"a beam of {self.beam} cannot give the {self.n_best} best; widen it",
+            f"a beam of {self.beam} cannot give the {self.n_best} best answers; make it larger",
         )
         self.require(self.min_new_tokens >= 0, f"min_new_tokens must be 0 or more, not {self.min_new_tokens}")
         self.require(
@@ -87,7 +87,7 @@ class GenerationConfig(Config):
     def _check_sampling(self) -> None:
         self.require(
             self.temperature > 0,
-            f"temperature must be above 0, not {self.temperature}; for the most likely tokens turn sample off",
+            f"temperature must be above 0, not {self.temperature}; for the most likely tokens, turn sample off",
         )
         for name in ("top_p", "min_p"):
             share = getattr(self, name)

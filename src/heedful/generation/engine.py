@@ -12,12 +12,11 @@ from torch import Tensor, nn
 from ..backends import prepare
 from .batch import PrefillRunner, SequenceBatch
 from .config import GenerationConfig, GenerationOptions
-from .logits import LogitsProcessors
 from .request import GenerationRequest, RequestState, create_requests
 from .runners import EncoderMemory, new_runner
 from .scheduler import Scheduler
 from .sequence import Hypothesis, SearchStep, SequenceState
-from .strategies import strategy_of
+from .strategies import LogitsProcessors, strategy_of
 
 CPU_BUDGET, GPU_BUDGET = 4096, 1 << 16  # input tokens, times the beam, that run at once unless a config sets it
 ONLINE_WAIT = 4  # steps that a new sequence waits at most in online use

@@ -47,15 +47,15 @@ class Runner:
 
     def __init__(self, model: RuntimeModel, starts: Sequence[int], device: torch.device) -> None:
         self._model, self._module, self._single_step, self._device = model, model.module, model.single_step, device
-        self._cache = model.module.new_cache()
-        self._starts = list(starts)
+        self.cache = model.module.new_cache()
+        self.starts = list(starts)
         self._ragged = any(starts)
-        self._memory_bias: Tensor | None = None  # (B, 1, 1, S): -inf on the padding of the memory
+        self.memory_bias: Tensor | None = None  # (B, 1, 1, S): -inf on the padding of the memory
 
     def step(self, tokens: Tensor) -> Tensor:
         if self._single_step is None:
             return self._decode(tokens[:, None])
-        return self._single_step.step(tokens, self._cache, self._real(self._cache.length + 1), self._memory_bias)
+        return self._single_step.step(tokens, self.cache, self._real(self.cache.length + 1), self.memory_bias)
 
     def _decode(self, tokens: Tensor) -> Tensor:
         """Return logits (R, V) for the token after the last of (R, T)."""
@@ -68,43 +68,36 @@ class Runner:
         """Return which keys are real (R, T); None where all are."""
         if not self._ragged:
             return None
-        return torch.arange(n_keys, device=self._device) >= indices(self._starts, self._device)[:, None]
+        return torch.arange(n_keys, device=self._device) >= indices(self.starts, self._device)[:, None]
 
     def _reorder_starts(self, rows: Sequence[int]) -> None:
         """Let row i begin where row rows[i] did, and drop the slots that no row uses any more."""
-        self._starts = [self._starts[row] for row in rows]
-        unused = min(self._starts)
+        self.starts = [self.starts[row] for row in rows]
+        unused = min(self.starts)
         if unused:
-            self._cache.drop(unused)
-            self._starts = [start - unused for start in self._starts]
+            self.cache.drop(unused)
+            self.starts = [start - unused for start in self.starts]
 
     def extend(self, other: Self) -> None:
         """Append the rows of another batch that was prefilled. Both end at the same slot."""
-        longest = max(self._cache.length, other._cache.length)
-        self._starts = [start + longest - half._cache.length for half in (self, other) for start in half._starts]
-        self._ragged = any(self._starts) or self._ragged or other._ragged
-        self._cache.join(other._cache)
+        longest = max(self.cache.length, other.cache.length)
+        self.starts = [start + longest - half.cache.length for half in (self, other) for start in half.starts]
+        self._ragged = any(self.starts) or self._ragged or other._ragged
+        self.cache.join(other.cache)
 
     def allocate(self, width: int, capacity: int) -> DecodeRunner:
         if self._single_step is None or self._device.type != "cuda":
             return self
-        return GraphBatchRunner(self, width, capacity)
+        return self.in_slots(width, capacity)
 
-
-class GraphBatchRunner(CudaGraphRunner):
-    """A batch in the fixed slots of a CUDA graph; other batches can join while there are free slots."""
-
-    def __init__(self, first: Runner, width: int, capacity: int) -> None:
-        cache = first._cache
-        n_source = max((key.shape[2] for key, _ in cache.memories.values()), default=0)
-        shape = GraphShape.of(len(first._starts) // width, width, capacity, n_source)
-        program = first._model.program(shape, cache)
-        super().__init__(program)
-        finalize(self, first._model.release_program, program)  # when the batch is gone, another may use it
-        self.extend(first)
-
-    def extend(self, other: Runner) -> None:
-        self.insert(other._cache, other._starts, other._memory_bias)
+    def in_slots(self, width: int, capacity: int) -> CudaGraphRunner:
+        """Move the rows to the slots of a captured program; other batches can be added while there are free slots."""
+        n_source = max((key.shape[2] for key, _ in self.cache.memories.values()), default=0)
+        program = self._model.program(GraphShape.of(len(self.starts) // width, width, capacity, n_source), self.cache)
+        runner = CudaGraphRunner(program)
+        finalize(runner, self._model.release_program, program)  # when the batch is gone, another may use it
+        runner.extend(self)
+        return runner
 
 
 class EncoderDecoderRunner(Runner):
@@ -133,17 +126,17 @@ class EncoderDecoderRunner(Runner):
         return self._decode(self._first)
 
     def _decode(self, tokens: Tensor) -> Tensor:
-        keep = self._real(self._cache.length + 1)
-        logits: Tensor = self._module.decode(tokens, self._memory, self._keep, self._cache, keep=keep)
+        keep = self._real(self.cache.length + 1)
+        logits: Tensor = self._module.decode(tokens, self._memory, self._keep, self.cache, keep=keep)
         return logits[:, -1]
 
     def reorder(self, rows: Sequence[int], staying: Sequence[int] | None) -> None:
         chosen = indices(rows, self._device)
         if staying is None:
-            self._cache.reorder(chosen)
+            self.cache.reorder(chosen)
         else:
             sources = indices(staying, self._device)
-            self._cache.select(chosen, sources)
+            self.cache.select(chosen, sources)
             self._set_memory(self._memory.index_select(0, sources), [self._lengths[index] for index in staying])
         self._reorder_starts(rows)
 
@@ -154,10 +147,10 @@ class EncoderDecoderRunner(Runner):
     def _set_memory(self, memory: Tensor, lengths: list[int]) -> None:
         self._memory, self._lengths = memory, lengths
         real = _real(lengths, self._device, memory.shape[1])
-        self._keep, self._memory_bias = padding(real, lengths=lengths), None
+        self._keep, self.memory_bias = padding(real, lengths=lengths), None
         if min(lengths) < memory.shape[1]:
             zeros = torch.zeros(real.shape, device=self._device)
-            self._memory_bias = zeros.masked_fill(~real, -torch.inf)[:, None, None]
+            self.memory_bias = zeros.masked_fill(~real, -torch.inf)[:, None, None]
 
 
 class DecoderOnlyRunner(Runner):
@@ -179,14 +172,14 @@ class DecoderOnlyRunner(Runner):
 
     def _decode(self, tokens: Tensor) -> Tensor:
         """Compute the logits after the last token only: a prompt is long and the vocabulary large."""
-        keep = self._real(self._cache.length + tokens.shape[1])
+        keep = self._real(self.cache.length + tokens.shape[1])
         x, real = self._module.embedding(tokens, keep)
-        x = self._module.decoder(x, keep=real, cache=self._cache)
+        x = self._module.decoder(x, keep=real, cache=self.cache)
         logits: Tensor = self._module.head(x[:, -1:], None)
         return logits[:, 0]
 
     def reorder(self, rows: Sequence[int], staying: Sequence[int] | None) -> None:
-        self._cache.select(indices(rows, self._device))
+        self.cache.select(indices(rows, self._device))
         self._reorder_starts(rows)
 
 

@@ -1,19 +1,106 @@
-"""Choosing the next tokens: greedy search, beam search and sampling.
+"""From logits to the next tokens: processors change the logits; greedy search, beam search or sampling chooses.
 
 Shapes: B sequences, W open prefixes of each, R = B · W rows, V vocabulary, C candidates of each sequence.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from ..backends.native.library import top
+from ..backends.single_step import indices
 from .config import GenerationConfig
 from .sequence import SequenceState
+
+
+@dataclass(frozen=True)
+class LogitsProcessors:
+    """All changes to the logits of a batch.
+
+    Masking a token does not renormalize the others, so their log-probabilities stay those of the model. A logit bias
+    and the repetition penalty change the scores that answers are ranked by.
+    """
+
+    config: GenerationConfig
+    end: Sequence[int]
+    suppress_tokens: Sequence[int] = ()
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
+
+    def process(self, logits: Tensor, sequences: Sequence[SequenceState]) -> Tensor | None:
+        """Apply biases and penalties to the logits (R, V). Return log-probabilities, or None if nothing changes."""
+        penalty = self.config.repetition_penalty
+        if not self.logit_bias and penalty == 1:
+            return None
+        logits = logits.clone()
+        if self.logit_bias:
+            bias = torch.tensor(list(self.logit_bias.values()), dtype=logits.dtype).to(logits.device, non_blocking=True)
+            logits[:, indices(self.logit_bias, logits.device)] += bias
+        seen = [
+            (row, token)
+            for row, (sequence, tokens) in enumerate(_rows(sequences))
+            for token in {*sequence.prompt, *tokens}
+            if penalty != 1
+        ]
+        if seen:
+            places = _places(seen, logits.device)
+            seen_logits = logits[places]
+            logits[places] = torch.where(seen_logits > 0, seen_logits / penalty, seen_logits * penalty)
+        return logits.log_softmax(dim=-1)
+
+    def mask(self, scores: Tensor, sequences: Sequence[SequenceState]) -> None:
+        """Set the log-probabilities (R, V) of tokens that may not be chosen to -inf, in place.
+
+        These are suppressed tokens, the end while an answer is too short, repeated n-grams, and every token but the
+        next one of a prefix.
+        """
+        of_row = [sequence for sequence in sequences for _ in sequence.open]
+        forced = [
+            (row, sequence.prefix[sequence.length])
+            for row, sequence in enumerate(of_row)
+            if sequence.length < len(sequence.prefix)
+        ]
+        masked = [
+            (row, end)
+            for row, sequence in enumerate(of_row)
+            if sequence.length < sequence.min_new_tokens
+            for end in self.end
+        ]
+        size = self.config.no_repeat_ngram_size
+        if size is not None:
+            for row, (sequence, tokens) in enumerate(_rows(sequences)):
+                masked += [(row, token) for token in repeating_tokens((*sequence.prompt, *tokens), size)]
+        if forced:  # read before anything is masked: a forced prefix takes precedence
+            places = _places(forced, scores.device)
+            forced_scores = scores[places]
+        if self.suppress_tokens:
+            scores.index_fill_(1, indices(self.suppress_tokens, scores.device), -torch.inf)
+        if masked:
+            scores[_places(masked, scores.device)] = -torch.inf
+        if forced:
+            scores[places[0]] = -torch.inf
+            scores[places] = forced_scores
+
+
+def repeating_tokens(tokens: Sequence[int], size: int) -> set[int]:
+    """Return the next tokens that would complete an n-gram of this size that occurred before."""
+    last = tuple(tokens[len(tokens) - size + 1 :])
+    if len(last) < size - 1:
+        return set()
+    starts = range(len(tokens) - size + 1)
+    return {tokens[start + size - 1] for start in starts if tuple(tokens[start : start + size - 1]) == last}
+
+
+def _rows(sequences: Sequence[SequenceState]) -> Iterable[tuple[SequenceState, tuple[int, ...]]]:
+    return ((sequence, tokens) for sequence in sequences for tokens in sequence.open_tokens())
+
+
+def _places(pairs: Sequence[tuple[int, int]], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Convert (row, token) pairs into an index of a tensor (R, V)."""
+    index = torch.tensor(pairs, dtype=torch.long).view(-1, 2).to(device, non_blocking=True)
+    return index[:, 0], index[:, 1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,24 +112,14 @@ class StepCandidates:
     beams: Tensor  # the open prefix of the sequence that each one continues
 
 
-class Strategy(Protocol):
-    """Chooses the candidates of a step. Every sequence gets the same number of candidates."""
-
-    def choose(self, scores: Tensor, totals: Tensor, sequences: Sequence[SequenceState]) -> StepCandidates:
-        """Choose from the log-probabilities of the next token (R, V) and those of the prefixes (B, W)."""
-
-
-def strategy_of(config: GenerationConfig, n_ends: int = 1) -> Strategy:
-    """Return the strategy for a config. `n_ends` is the number of tokens that end an answer."""
-    if config.sample:
-        return MultinomialSampling(config)
-    return GreedySearch() if config.beam == 1 else BeamSearch(config.beam, n_ends)
-
-
 class GreedySearch:
     """Chooses the most likely token of each row."""
 
     def choose(self, scores: Tensor, totals: Tensor, sequences: Sequence[SequenceState]) -> StepCandidates:
+        """Choose from the log-probabilities of the next token (R, V) and those of the prefixes (B, W).
+
+        Every sequence gets the same number of candidates.
+        """
         if scores.device.type == "cpu":  # numpy takes a tenth of torch's time
             tokens = torch.from_numpy(scores.numpy().argmax(axis=-1))[:, None]  # (R, 1)
         else:
@@ -83,10 +160,7 @@ class MultinomialSampling:
         uniform = torch.tensor([sequence.random_numbers() for sequence in sequences], dtype=torch.float64)
         n_answers = uniform.shape[1]
         uniform = uniform.to(scores.device, non_blocking=True).view(scores.shape[0], -1)
-        config = self._config
-        probabilities, order = truncated_probabilities(
-            scores, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p, min_p=config.min_p
-        )
+        probabilities, order = truncated_probabilities(scores, self._config)
         tokens = order.gather(1, draw(probabilities, uniform))  # (R, n) where n = 1 after the first step
         totals = totals.view(-1, 1) + scores.gather(1, tokens)
         beams = torch.arange(n_answers, device=tokens.device) if width > 1 else tokens.new_zeros(n_answers)
@@ -94,22 +168,25 @@ class MultinomialSampling:
         return StepCandidates(totals.view(shape), tokens.view(shape), beams.expand(shape))
 
 
-def truncated_probabilities(
-    logprobs: Tensor,
-    *,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    min_p: float | None = None,
-) -> tuple[Tensor, Tensor]:
+Strategy = GreedySearch | BeamSearch | MultinomialSampling
+
+
+def strategy_of(config: GenerationConfig, n_ends: int = 1) -> Strategy:
+    """Return the strategy for a config. `n_ends` is the number of tokens that end an answer."""
+    if config.sample:
+        return MultinomialSampling(config)
+    return GreedySearch() if config.beam == 1 else BeamSearch(config.beam, n_ends)
+
+
+def truncated_probabilities(logprobs: Tensor, config: GenerationConfig) -> tuple[Tensor, Tensor]:
     """Return the probabilities that sampling may choose from, most likely first, and their tokens.
 
     The temperature is applied first; then top-k, top-p and min-p, each to what the one before has left.
     `logprobs` is (…, V).
     """
-    scaled = logprobs / temperature
-    if top_k is not None and top_k < logprobs.shape[-1]:
-        best, tokens = scaled.topk(top_k)
+    scaled, top_p, min_p = logprobs / config.temperature, config.top_p, config.min_p
+    if config.top_k is not None and config.top_k < logprobs.shape[-1]:
+        best, tokens = scaled.topk(config.top_k)
     else:
         best, tokens = scaled.sort(dim=-1, descending=True, stable=True)
     probabilities = best.softmax(dim=-1)

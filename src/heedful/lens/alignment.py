@@ -73,7 +73,7 @@ def predicting_rows(recording: Recording, row: int, n_target: int, n_source: int
     """
     latest = {look.layer: look for look in recording.looks if (look.stack, look.kind) == ("decoder", "cross")}
     if not latest:
-        raise AlignmentError("nothing here looked from a target at a source: an encoder-decoder must be recorded")
+        raise AlignmentError("there is no cross-attention in this recording; record an encoder-decoder")
     rows: dict[Head, Tensor] = {}
     for layer, look in sorted(latest.items()):
         batch, _, length, width = look.weights.shape

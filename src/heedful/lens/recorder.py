@@ -38,6 +38,7 @@ class Recording:
     """
 
     looks: list[Look] = field(default_factory=list)
+    over: bool = field(default=False, repr=False)  # a copy of the module made meanwhile keeps its hooks
 
     @property
     def encoder(self) -> dict[int, Tensor]:
@@ -70,17 +71,18 @@ def record(
     ...     model(source, target)
     >>> recording.cross[5]  # (B, H, T, S)
     """
-    recorder = _Recorder(_chosen(layers, "layers"), _chosen(heads, "heads"))
+    chosen_layers, chosen_heads = _chosen(layers, "layers"), _chosen(heads, "heads")
     _refuse_compiled(module)
-    _refuse_missing(module, recorder.layers or ())
+    _refuse_missing_layers(module, chosen_layers or ())
+    recording = Recording()
     with ExitStack() as hooks:
         for path, part in module.named_modules():
             if isinstance(part, MultiHeadAttention | RecurrentDecoder):
-                recorder.check(path, part)
-                recorder.hook(path, part, _stack_of(module, path), hooks)
-        yield recorder.recording
-    recorder.over = True  # a copy made meanwhile keeps its hooks
-    if not recorder.recording.looks:
+                _refuse_missing_heads(path, part, chosen_heads or ())
+                _hook(recording, path, part, _stack_of(module, path), chosen_layers, chosen_heads, hooks)
+        yield recording
+    recording.over = True
+    if not recording.looks:
         raise RecordingError(
             "nothing with attention ran inside record(); call the module itself there, "
             "not a compiled or captured copy of it, and ask for layers it has"
@@ -96,11 +98,21 @@ def _chosen(numbers: int | Iterable[int] | None, what: str) -> tuple[int, ...] |
     return chosen
 
 
-def _refuse_missing(module: nn.Module, layers: tuple[int, ...]) -> None:
+def _refuse_missing_layers(module: nn.Module, layers: tuple[int, ...]) -> None:
     depths = [len(part.layers) for part in module.modules() if isinstance(part, Stack)]
     for layer in layers:
         if depths and layer >= max(depths):
             raise RecordingError(f"there is no layer {layer}; the deepest stack has layers 0 to {max(depths) - 1}")
+
+
+def _refuse_missing_heads(path: str, part: nn.Module, heads: tuple[int, ...]) -> None:
+    """Raise for heads that this attention does not have, and for a decoder without attention."""
+    if isinstance(part, RecurrentDecoder) and isinstance(part.attention, NoAttention):
+        raise RecordingError("this recurrent model has no attention, so there are no weights to look at")
+    n_heads = part.n_heads if isinstance(part, MultiHeadAttention) else 1
+    for head in heads:
+        if head >= n_heads:
+            raise RecordingError(f"{path or 'this attention'} has heads 0 to {n_heads - 1}, not {head}")
 
 
 def _stack_of(module: nn.Module, path: str) -> StackName:
@@ -116,56 +128,46 @@ def _refuse_compiled(module: nn.Module) -> None:
     for path, part in module.named_modules():
         if hasattr(part, "_orig_mod") or getattr(part, "_compiled_call_impl", None) is not None:
             raise RecordingError(
-                f"{path or type(part).__name__} is compiled, and a compiled model cannot be looked into; "
+                f"{path or type(part).__name__} is compiled, and a compiled model cannot be recorded; "
                 "record the eager module (model._orig_mod, or a copy loaded without compiling)"
             )
 
 
-class _Recorder:
-    """The hooks of one recording and their results."""
+def _hook(
+    recording: Recording,
+    path: str,
+    part: nn.Module,
+    stack: StackName,
+    layers: tuple[int, ...] | None,
+    heads: tuple[int, ...] | None,
+    hooks: ExitStack,
+) -> None:
+    """Register two hooks: the outer one notes the layer and its input, the inner one has queries and keys."""
+    seen: dict[str, Any] = {"kind": "cross", "layer": 0}
+    rows: list[int] = []
 
-    def __init__(self, layers: tuple[int, ...] | None, heads: tuple[int, ...] | None) -> None:
-        self.layers = layers
-        self.heads = heads
-        self.recording = Recording()
-        self.over = False
+    def outside(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        x = args[0] if args else kwargs["x"]
+        memory = args[1] if len(args) > 1 else kwargs.get("memory")
+        seen.update(kind="self" if memory is None else "cross", layer=kwargs.get("layer") or 0)
+        rows[:] = [x.shape[0]]
 
-    def check(self, path: str, part: nn.Module) -> None:
-        """Raise for heads that this attention does not have, and for a decoder without attention."""
-        if isinstance(part, RecurrentDecoder) and isinstance(part.attention, NoAttention):
-            raise RecordingError("this recurrent model has no attention, so there are no weights to look at")
-        n_heads = part.n_heads if isinstance(part, MultiHeadAttention) else 1
-        for head in self.heads or ():
-            if not 0 <= head < n_heads:
-                raise RecordingError(f"{path or 'this attention'} has heads 0 to {n_heads - 1}, not {head}")
+    def inside(mixer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if recording.over or (layers is not None and seen["layer"] not in layers):
+            return
+        _refuse_unfaithful(mixer)
+        with torch.no_grad():
+            weights: Tensor = mixer.weights(*args, heads=heads, **kwargs)
+        if rows:
+            weights = _unfolded(weights, rows[0])
+        recorded = heads if heads is not None else tuple(range(weights.shape[1]))
+        recording.looks.append(Look(path, stack, heads=recorded, weights=weights, **seen))
 
-    def hook(self, path: str, part: nn.Module, stack: StackName, hooks: ExitStack) -> None:
-        """Register two hooks: the outer one notes the layer and its input, the inner one has queries and keys."""
-        seen: dict[str, Any] = {"kind": "cross", "layer": 0}
-        rows: list[int] = []
-
-        def outside(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            x = args[0] if args else kwargs["x"]
-            memory = args[1] if len(args) > 1 else kwargs.get("memory")
-            seen.update(kind="self" if memory is None else "cross", layer=kwargs.get("layer") or 0)
-            rows[:] = [x.shape[0]]
-
-        def inside(mixer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            if self.over or (self.layers is not None and seen["layer"] not in self.layers):
-                return
-            _refuse_unfaithful(mixer)
-            with torch.no_grad():
-                weights: Tensor = mixer.weights(*args, heads=self.heads, **kwargs)
-            if rows:
-                weights = _unfolded(weights, rows[0])
-            heads = self.heads if self.heads is not None else tuple(range(weights.shape[1]))
-            self.recording.looks.append(Look(path, stack, heads=heads, weights=weights, **seen))
-
-        mixer = part
-        if isinstance(part, MultiHeadAttention):
-            hooks.callback(part.register_forward_pre_hook(outside, with_kwargs=True).remove)
-            mixer = part.attention
-        hooks.callback(mixer.register_forward_pre_hook(inside, with_kwargs=True).remove)
+    mixer = part
+    if isinstance(part, MultiHeadAttention):
+        hooks.callback(part.register_forward_pre_hook(outside, with_kwargs=True).remove)
+        mixer = part.attention
+    hooks.callback(mixer.register_forward_pre_hook(inside, with_kwargs=True).remove)
 
 
 def _unfolded(weights: Tensor, rows: int) -> Tensor:

@@ -19,9 +19,7 @@ PART = "◌"  # of a letter: dotted, as fonts draw what a mark is to be put on
 SPACES = {" ": "␣", "\n": "⏎", "\t": "⇥"}
 JOINERS = {"\u200c": "‹ZWNJ›", "\u200d": "‹ZWJ›", "\ufe0e": "‹VS15›", "\ufe0f": "‹VS16›"}  # unseen between letters
 SPACE_NAMES = " ▁Ġ"  # how tokenizers write a space
-NEAR = (
-    5  # tokens that decide how the last is spelled: a character has four bytes at most, and what is before it a space
-)
+NEAR = 5  # tokens that decide how the last is spelled: a character has at most four bytes, with a space before it
 
 
 class TokenDict(TypedDict):

@@ -42,7 +42,7 @@ class Tour:
 def tour(model: nn.Module, out: Path, *, language: str = "en") -> Tour:
     """Run one sentence pair through an untrained encoder-decoder and draw its pictures."""
     if not isinstance(model, EncoderDecoder):
-        raise TypeError(f"the tour goes through an encoder-decoder, not a {type(model).__name__}")
+        raise TypeError(f"the tour needs an encoder-decoder, not a {type(model).__name__}")
     out.mkdir(parents=True, exist_ok=True)
     model.eval()
     source = torch.arange(len(SOURCE))[None]
@@ -94,7 +94,7 @@ def count_parts(model: nn.Module) -> list[Count]:
     counts = [Count("", "embeddings and output", n_parameters(model) - n_parameters(encoder) - n_parameters(decoder))]
     for name, stack in (("encoder", encoder), ("decoder", decoder)):
         for part in ("self-attention", "cross-attention", "feed-forward"):
-            wraps = [getattr(layer, part.replace("-", "_"), None) for layer in stack.layers]
+            wraps: list[Any] = [getattr(layer, part.replace("-", "_"), None) for layer in stack.layers]
             if wraps[0] is not None:
                 counts.append(Count(name, part, sum(n_parameters(wrap.sublayer) for wrap in wraps)))
         subtotal = sum(count.parameters for count in counts if count.stack == name)

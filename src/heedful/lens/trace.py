@@ -73,7 +73,6 @@ class Trace:
     recording: Recording
     numbers: dict[int, Numbers] = field(default_factory=dict, repr=False)
     layers: list[Layer] = field(default_factory=list, repr=False)
-    over: bool = False  # a copy of the model made meanwhile keeps its hooks
 
     @property
     def looks(self) -> list[Look]:
@@ -104,7 +103,6 @@ def trace(module: nn.Module) -> Iterator[Trace]:
             elif isinstance(part, EncoderLayer | DecoderLayer):
                 _hook_layer(seen, part, hooks)
         yield seen
-    seen.over = True
     _refuse_several(seen.looks)
 
 
@@ -118,7 +116,7 @@ def _hook_attention(seen: Trace, attention: MultiHeadAttention, hooks: ExitStack
         inside.update(bias=bound.bias, causal=bound.rules.is_causal)
 
     def ran(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
-        if not seen.over:
+        if not seen.recording.over:
             x = args[0] if args else kwargs["x"]
             seen.numbers[len(seen.looks) - 1] = Numbers(x=_row(x), **inside)
 
@@ -133,7 +131,7 @@ def _hook_layer(seen: Trace, layer: EncoderLayer | DecoderLayer, hooks: ExitStac
             _hook_part(parts, name, wrap, hooks)
 
     def ran(*_: Any) -> None:
-        if parts and not seen.over:
+        if parts and not seen.recording.over:
             look = seen.looks[-1]  # the layer's own attention knows which layer this was: one module may be several
             seen.layers.append(Layer(look.stack, look.layer, dict(parts)))
 

@@ -13,13 +13,12 @@ from . import predicting
 from .admission import AdmissionMiddleware, is_open
 from .errors import EXPECTED, Json, answer_error
 from .libretranslate import routes as libretranslate
-from .metrics import CONTENT_TYPE, Metrics
 from .models import Models
 from .openai import routes as openai
 from .page import routes as page
 from .request_log import RequestLogMiddleware
 from .settings import Settings
-from .state import ServerState, server_state
+from .state import CONTENT_TYPE, Metrics, ServerState, server_state
 
 router = APIRouter(tags=["status"])
 

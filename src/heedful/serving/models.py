@@ -53,10 +53,6 @@ class Models(dict[str, Served]):
         loaded = {name: load(folder, device=settings.device) for name, folder in folders.items()}
         return cls([Served.of(name, predictor, settings) for name, predictor in loaded.items()])
 
-    def of_task(self, *tasks: str) -> list[Served]:
-        """Return the models of these tasks."""
-        return [entry for entry in self.values() if entry.task in tasks]
-
     def close(self) -> None:
         """Stop the threads of all models."""
         for entry in self.values():

@@ -128,26 +128,22 @@ SWITCH_INTERVAL = 0.0005  # seconds of Python until a model's thread yields to t
 
 
 class ListenError(HeedfulError, OSError):
-    """The server cannot listen at its address; the message has the reason."""
+    """The server cannot listen on its address; the message has the reason."""
 
 
 def listen(settings: Settings) -> socket.socket:
     """Open the listening socket; connections wait in it until the server has started."""
     host, port = settings.host, settings.port
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:
         raise ListenError(f"cannot listen at {host!r}: {getattr(error, 'strerror', None) or error}") from None
-    listener = socket.socket(family, kind, protocol)
+    dual_stack = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(settings.max_connections)
+        return socket.create_server(address, family=family, backlog=settings.max_connections, dualstack_ipv6=dual_stack)
     except OSError as error:
-        listener.close()
         reason = REASONS.get(error.errno or 0, error.strerror)
         raise ListenError(f"cannot listen at {host}, port {port}: {reason}") from None
-    return listener
 
 
 def address(listener: socket.socket) -> str:
@@ -178,11 +174,6 @@ class Server(uvicorn.Server):
                 h11_max_incomplete_event_size=MAX_HEAD,
             )
         )
-        self.ready = threading.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.ready.set()
 
     def stop(self) -> None:
         """Refuse new requests, answer the running ones, and stop. Any thread may call it."""

@@ -78,7 +78,7 @@ class Bundle:
             except OSError as error:
                 raise BundleError(f"{path} cannot be read: {error.strerror}") from None
             if actual != expected:
-                raise BundleError(f"{path} is not the file that was written with {CONFIG}; restore both")
+                raise BundleError(f"{path} does not belong to this {CONFIG}; restore both files from one run")
         return bundle
 
     def settings_as(self, kind: type[C], folder: str | Path) -> C:

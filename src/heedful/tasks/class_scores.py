@@ -9,6 +9,7 @@ import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -23,6 +24,11 @@ ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 KOREAN_QUOTES = str.maketrans("", "", "'\"《》<>〈〉‘’()")  # what KorQuAD's script removes besides
 UNSPACED = re.compile("[\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7a3]")  # Hangul, kana, Han
+
+
+def evaluation(n: int, scores: Mapping[str, Score], **values: Any) -> dict[str, Any]:
+    """Return the scores of n examples as metrics.json has them, with further values."""
+    return {"n": n, "scores": {name: score.to_dict() for name, score in scores.items()}, **values}
 
 
 @dataclass(frozen=True)
@@ -53,14 +59,14 @@ class ClassScores:
     calibration: float
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "n": int(self.confusion.sum()),
-            "scores": {name: score.to_dict() for name, score in self.scores.items()},
-            "labels": [row.label for row in self.classes],
-            "classes": [asdict(row) for row in self.classes],
-            "confusion": self.confusion.tolist(),
-            "calibration": self.calibration,
-        }
+        return evaluation(
+            int(self.confusion.sum()),
+            self.scores,
+            labels=[row.label for row in self.classes],
+            classes=[asdict(row) for row in self.classes],
+            confusion=self.confusion.tolist(),
+            calibration=self.calibration,
+        )
 
 
 def class_scores(true: Sequence[int], probabilities: NDArray[np.floating[Any]], labels: Sequence[str]) -> ClassScores:
@@ -85,11 +91,6 @@ def confusion_matrix(
 ) -> Confusion:
     """Return (C, C): how many examples of the row's class were predicted as the column's."""
     rows, columns = np.asarray(true, dtype=np.int64), np.asarray(predicted, dtype=np.int64)
-    if rows.shape != columns.shape or rows.ndim != 1:
-        raise ValueError(f"as many predictions as true classes are needed, not {columns.shape} for {rows.shape}")
-    for ids in (rows, columns):
-        if len(ids) and not 0 <= ids.min() <= ids.max() < n_classes:
-            raise ValueError(f"classes are numbered from 0 to {n_classes - 1}; here from {ids.min()} to {ids.max()}")
     return np.bincount(rows * n_classes + columns, minlength=n_classes * n_classes).reshape(n_classes, n_classes)
 
 
@@ -245,3 +246,21 @@ def entity_scores(
     }
     labels = sorted({*wanted, *guessed})
     return scores, [ClassScore.of(label, right[label], guessed[label], wanted[label]) for label in labels]
+
+
+def tag_scores(
+    predicted: Sequence[Sequence[str]], true: Sequence[Sequence[str]], labels: Sequence[str]
+) -> dict[str, Any]:
+    """Return entity-level F1 if the tags mark entities, otherwise accuracy and macro F1 of the words' tags."""
+    names = list(dict.fromkeys((*labels, *chain.from_iterable(true))))
+    numbers = {name: number for number, name in enumerate(names)}
+    true_ids, predicted_ids = ([numbers[tag] for tags in side for tag in tags] for side in (true, predicted))
+    matrix = confusion_matrix(true_ids, predicted_ids, len(names))
+    right = Score("accuracy of words", accuracy(matrix))
+    if marks_entities(labels):
+        scores, classes = entity_scores(predicted, true)
+        scores["accuracy"] = right
+    else:
+        scores = {"accuracy": right, "macro_f1": Score("macro F1", macro_f1(matrix))}
+        classes = each_class(matrix, names)
+    return evaluation(len(true), scores, classes=[asdict(label) for label in classes])

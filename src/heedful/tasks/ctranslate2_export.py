@@ -47,23 +47,14 @@ class TokenPair(NamedTuple):
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far the two engines differ; a tie that rounding decided is no difference.
+    """How far the two engines differ; a tie that rounding decided is no difference."""
 
-    Attributes:
-        scored: The number of compared log-probabilities: of each token of a given answer, and the mean of a generated
-            one.
-        largest, mean: Their differences.
-        worst: Where the largest difference is.
-        answers: The number of compared answers.
-        different: Descriptions of the answers that are not the same.
-    """
-
-    scored: int
-    largest: float
-    mean: float
-    worst: str
-    answers: int
-    different: tuple[str, ...]
+    scored: int  # the compared log-probabilities: of each token of a given answer, and the mean of a generated one
+    largest: float  # of their differences
+    mean: float  # of their differences
+    worst: str  # where the largest difference is
+    answers: int  # that are compared
+    different: tuple[str, ...]  # descriptions of the answers that are not the same
 
 
 @dataclass(frozen=True)

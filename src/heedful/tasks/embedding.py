@@ -61,7 +61,9 @@ class Embedder(TextEncoderPredictor[list[float]]):
     @classmethod
     def checkpoint_settings(cls, checkpoint: Imported, folder: Path, tokenizer: PublishedTokenizer) -> EmbedderSettings:
         """Return whether vectors have length one, as sentence-transformers' files say."""
-        if lowers_case(folder) and tokenizer.encode("A") != tokenizer.encode("a"):
+        path = folder / SETTINGS
+        lowers_case = path.is_file() and read_mapping(path).get("do_lower_case") is True
+        if lowers_case and tokenizer.encode("A") != tokenizer.encode("a"):
             raise ConfigError(f"{folder}: do_lower_case is set, which its {NAME} does not do; that is not supported")
         return EmbedderSettings(normalized=pooling_of(folder).normalized)
 
@@ -100,9 +102,9 @@ class Index:
     def search(self, question: str, count: int = 10) -> list[Match]:
         """Return the `count` nearest lines, the nearest first; ties are in the order of the file."""
         if count < 1:
-            raise ConfigError(f"at least one line is asked for, not {count}")
+            raise ConfigError(f"count must be at least 1, not {count}")
         if not question.strip():
-            raise DataError("the question is empty; nothing is near it")
+            raise DataError("the query is empty")
         if not self.lines:
             return []
         scores = (self.vectors @ self._unit([question])[0])[self.owners]
@@ -153,12 +155,6 @@ def pooling_of(folder: Path) -> Pooling:
         elif path:
             raise ConfigError(f"{folder / MODULES}: the model is in {path}; only one beside {MODULES} is read")
     return Pooling(head, normalized)
-
-
-def lowers_case(folder: Path) -> bool:
-    """Return True if texts are lower-cased before tokenization."""
-    path = folder / SETTINGS
-    return path.is_file() and read_mapping(path).get("do_lower_case") is True
 
 
 def _modules(path: Path) -> Iterator[tuple[str, str]]:

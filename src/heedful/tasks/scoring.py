@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, partial
+from functools import cache
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -180,18 +180,14 @@ def rouge_scores(
     each = [rouge(output, reference, unit) for output, reference in zip(outputs, references, strict=True)]
     drawn = f"|bs:{bootstrap}|seed:{SEED}" if bootstrap > 1 else ""
     signature = f"f1|mean|tok:{unit}|script:all|case:lc|stem:no{drawn}"
-    scores = {}
-    for key, metric in ROUGE.items():
-        values = 100.0 * np.array([f1[key] for f1 in each])
-        draw = bootstrap > 1 and len(each) > 0
-        interval = bootstrap_interval(partial(_mean_of_rows, values), len(each), bootstrap) if draw else None
+
+    def score(metric: str, values: NDArray[np.float64]) -> Score:
+        draw = bootstrap > 1 and len(values) > 0
+        interval = bootstrap_interval(lambda rows: float(values[rows].mean()), len(values), bootstrap) if draw else None
         name = metric if unit == "words" else f"{metric} ({unit})"
-        scores[key] = Score(name, float(values.mean()) if each else 0.0, interval, signature)
-    return scores
+        return Score(name, float(values.mean()) if len(values) else 0.0, interval, signature)
 
-
-def _mean_of_rows(values: NDArray[np.float64], rows: NDArray[np.int64]) -> float:
-    return float(values[rows].mean())
+    return {key: score(metric, 100.0 * np.array([f1[key] for f1 in each])) for key, metric in ROUGE.items()}
 
 
 def mostly_hangul(texts: Sequence[str]) -> bool:

@@ -5,10 +5,11 @@ Shapes: B rows, T target tokens, V vocabulary.
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+import torch
 from torch import Tensor, nn
 
 from ..core import padding
@@ -16,6 +17,7 @@ from ..data.batch import Batch, SpecialTokens
 from ..data.loader import Loader, LoaderConfig
 from ..data.pairs import Pair
 from ..data.report import DataReport, PairReport
+from ..lens.report import ScoredSample
 from ..training.loss import Loss, loss_of
 from .run import Files, RunConfig, Task, TrainingData
 from .run.task import Split, split_examples
@@ -73,15 +75,26 @@ class Seq2SeqTask(Task[C, D, Batch], Generic[C, D]):
 
     def loss(self, module: nn.Module, batch: Batch) -> Loss:
         """Return sums over the real target tokens of a batch."""
-        forward, training = partial(logits_of, module), self.config.training
-        return loss_of(forward, batch, batch.target_out, batch.target_mask, training, training=module.training)
+
+        def logits(batch: Batch) -> Tensor:  # (B, T, V) of the next token at every position of the target
+            source_keep = padding(batch.source_mask, lengths=batch.source_lengths, at_the_end=True)
+            target_keep = padding(batch.target_mask, lengths=batch.target_lengths, at_the_end=True)
+            logits: Tensor = module(batch.source, batch.target_in, source_keep, target_keep)
+            return logits
+
+        config, training = self.config.training, module.training
+        return loss_of(logits, batch, batch.target_out, batch.target_mask, config, training=training)
 
     def validate(self, module: nn.Module) -> dict[str, float]:
         """Return the unsmoothed loss per token of all pairs, end tokens included, and the scores of greedy drafts."""
         device = next(module.parameters()).device
-        losses = [self.loss(module, batch.to(device)) for batch in self.validation.in_order()]
+        with torch.inference_mode():
+            losses = [self.loss(module, batch.to(device)) for batch in self.validation.in_order()]
         loss = float(sum(each.plain for each in losses) / sum(each.n for each in losses))
         return {"loss": loss, "perplexity": math.exp(min(loss, MAX_LOSS)), **self.draft_scores(module)}
+
+    def report_sections(self, predictor: Any, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+        return {"samples": [ScoredSample(**sample) for sample in metrics["samples"]]}
 
     @abstractmethod
     def draft_scores(self, module: nn.Module) -> dict[str, float]:
@@ -95,14 +108,3 @@ def spread_evenly(length: int, limit: int | None) -> list[int]:
     """Return at most `limit` indices of a sequence, spread evenly over it."""
     count = min(length, limit or length)
     return [index * length // count for index in range(count)]
-
-
-def logits_of(module: nn.Module, batch: Batch) -> Tensor:
-    """Return the logits (B, T, V) of the next token at every position of the target."""
-    logits: Tensor = module(
-        batch.source,
-        batch.target_in,
-        padding(batch.source_mask, lengths=batch.source_lengths, at_the_end=True),
-        padding(batch.target_mask, lengths=batch.target_lengths, at_the_end=True),
-    )
-    return logits

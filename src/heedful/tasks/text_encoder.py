@@ -1,12 +1,13 @@
 """The predictor of every task on a text encoder: tokenization, batching, inspection, loading.
 
 A task subclasses `TextEncoderPredictor` and says what the head's output means. `masked/` and `classification/` are
-examples. `text_windows` adds reading long texts in windows; `text_encoder_task` has the training side.
+examples. A `WindowPredictor` reads long texts in windows. `text_encoder_task` has the training side.
 
 Shapes: B batch, T tokens.
 """
 
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
@@ -14,17 +15,20 @@ import torch
 from torch import Tensor, nn
 
 from ..config import FamilyConfig
-from ..data.published_tokenizer import NAME, PublishedTokenizer
+from ..data.published_tokenizer import NAME, EncodedWindow, PublishedTokenizer
 from ..errors import DataError
 from ..families import Imported
 from ..lens.tokens import tokens_of
 from ..lens.trace import trace
 from .bundle import Bundle, hf_tokenizer
 from .inspection.document import EMPTY, Inspection, check_options, ranked_classes
-from .predictor import Predictor, plain, within
+from .predictor import ItemError, Predictor, in_chunks, plain, within
 
 BATCH_TOKENS = 4096  # of one batch, padding included
 SEGMENTS = "token_type_ids"  # as transformers calls them
+CHUNK = 256  # items whose windows are run together
+STRIDE = 32  # tokens that neighboring windows share
+DEFAULT_LIMIT = 512  # tokens of a window, where neither settings nor model have a limit
 SEPARATOR = " | "  # between two texts that are displayed as one
 
 Text = str | tuple[str, str]  # two texts where a model compares them
@@ -151,6 +155,38 @@ class TextEncoderPredictor(Predictor[Text, Output], Generic[Output]):
         """Load the model from a folder."""
         tokenizer = PublishedTokenizer.load(folder / NAME)
         return cls(bundle.model, bundle.module(folder), bundle.settings_as(cls.settings_class, folder), tokenizer)
+
+
+class WindowPredictor(TextEncoderPredictor[Output], Generic[Output]):
+    """A predictor that reads an item in one or several windows."""
+
+    @abstractmethod
+    def windows(self, item: Any) -> list[EncodedWindow]:
+        """Return an item as the module reads it; DataError for one that it cannot read."""
+
+    @property
+    def limit(self) -> int:
+        """The largest number of tokens in a window."""
+        return super().limit or DEFAULT_LIMIT
+
+    def prepared(self, item: Any) -> EncodedText:
+        """Return the first window of an item."""
+        window = self.windows(item)[0]
+        return EncodedText(window.ids, window.segments)
+
+    def run_windows(self, items: object) -> Iterator[tuple[list[EncodedWindow], list[Tensor]]]:
+        """Yield the windows of each item, and the module's output for each window."""
+        for chunk in in_chunks(enumerate(self._listed(items)), CHUNK):
+            windows = [self._windows_of(item, index) for index, item in chunk]
+            texts = [EncodedText(window.ids, window.segments) for item in windows for window in item]
+            outputs = iter(self.run_encoded(texts))
+            yield from ((item, [next(outputs) for _ in item]) for item in windows)
+
+    def _windows_of(self, item: Any, index: int) -> list[EncodedWindow]:
+        try:
+            return self.windows(item)
+        except DataError as error:
+            raise ItemError(self.item_name, index, str(error)) from None
 
 
 def checkpoint_labels(checkpoint: Imported) -> tuple[str, ...]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -21,7 +22,7 @@ from ..data.labeled_texts import text_digest
 from ..data.pairs import TextExample
 from ..data.published_tokenizer import NAME, ROLES, PublishedTokenizer
 from ..data.report import DataReport, TextReport
-from ..data.store import Encoded, TokenStore
+from ..data.store import TokenStore
 from ..data.text_batch import TextBatch, TextLoader
 from ..data.text_tokenizers import learn_tokenizer
 from ..data.tokenizer import PiecesConfig
@@ -30,15 +31,19 @@ from ..families import build, config_of
 from ..families.encoder_only import EncoderOnlyConfig
 from ..families.hf_io import read_checkpoint
 from ..families.weights import put_weights, weights_of
+from ..files import write_text
+from ..lens.report import ScoredSample
 from ..training.config import TrainingConfig
 from ..training.objective import B
 from .bundle import Bundle, is_bundle, sized_tokenizer
 from .run import Files, RunConfig, Task, TrainingData
-from .run.task import DATA, START, TRAIN, VALID, Split, settings_json, split_examples, write_start_weights
+from .run.task import DATA, START, TRAIN, VALID, Split, left_out, settings_json, split_examples, write_start_weights
+from .text_encoder import STRIDE
 
 HEAD = "head."  # prefix of the names of a head's weights
 PRESET = "bert-mini"
 METADATA = "metadata.json"
+EXAMPLES = "examples.jsonl"  # the validation examples of a WindowTask as they were read
 TOKENIZER, BASE = "the tokenizer settings", "the base"
 
 FROM_SCRATCH = TrainingConfig(
@@ -62,7 +67,7 @@ class PretrainedEncoder:
     tokenizer: PublishedTokenizer
 
     @classmethod
-    def read(cls, folder: str | Path) -> PretrainedEncoder:
+    def read(cls, folder: str | Path) -> Self:
         """Read a bundle, or a folder in Hugging Face's layout."""
         folder = Path(folder)
         if is_bundle(folder):
@@ -110,6 +115,17 @@ class TextConfig(Config):
 
 
 @dataclass(frozen=True, kw_only=True)
+class WindowedTextConfig(TextConfig):
+    """How texts are read, long ones in overlapping windows."""
+
+    stride: int = STRIDE  # Tokens that neighboring windows of a long text share
+
+    def check(self) -> None:
+        super().check()
+        self.require(self.stride >= 0, f"stride must be 0 or more, not {self.stride}")
+
+
+@dataclass(frozen=True, kw_only=True)
 class TextEncoderConfig(RunConfig):
     """The settings of a run. `base` is a model to start from: its config and its tokenizer are then the run's."""
 
@@ -136,17 +152,10 @@ class TextEncoderConfig(RunConfig):
         )
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read settings from a file. With a base, the model is the base's, with the changes in `values`."""
-        values = dict(values)
-        model, folder = values.get("model", {}), values.get("base")
-        if folder is not None:
-            if isinstance(model, str) or (isinstance(model, Mapping) and "preset" in model):
-                raise ConfigError(f"{cls.title}: the base {folder} is a model already; leave out the preset")
-            if isinstance(model, Mapping) and "family" not in model:
-                base = PretrainedEncoder.read(str(folder))
-                values["model"] = base.config.changed(**{**model, "head": cls.head})
-        return super().from_dict(values)
+    def settings_on_base(cls, base: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the model's config, with the head of this task."""
+        model = {**values.get("model", {}), "head": cls.head}
+        return {"model": PretrainedEncoder.read(base).config.changed(**model)}
 
     @classmethod
     def default_training(cls, values: Mapping[str, Any]) -> TrainingConfig:
@@ -179,6 +188,7 @@ class TextMetadata(Config):
 C = TypeVar("C", bound=TextEncoderConfig)
 E = TypeVar("E", bound=TextExample)
 
+EncodedRow = tuple[Sequence[int], Sequence[int]]  # ids and targets
 TextData = TrainingData[TokenStore, PublishedTokenizer, TextMetadata]
 
 
@@ -199,7 +209,7 @@ class TextEncoderTask(Task[C, TextData, B], Generic[C, E, B]):
     stratified: ClassVar[bool] = False  # hold out a part of the examples with each label
     uses_segments: bool = False  # set by `setup` of a task with pairs of texts
 
-    # From files to rows of a token store.
+    # From files to rows of a token store. `prepare` sets `config` in a copy of the task.
 
     def data_settings(self, config: C, files: Files) -> dict[str, str]:
         """Return columns, lengths, tokenizer and base; the base is copied into the run and not needed again."""
@@ -211,7 +221,7 @@ class TextEncoderTask(Task[C, TextData, B], Generic[C, E, B]):
         }
 
     @abstractmethod
-    def read(self, config: C, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport) -> Iterator[E]:
+    def read(self, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport) -> Iterator[E]:
         """Read the examples of some paths, and count them in the report."""
 
     def label_of(self, example: E) -> str | None:
@@ -222,29 +232,24 @@ class TextEncoderTask(Task[C, TextData, B], Generic[C, E, B]):
         """Count an example as dropped that was counted as kept."""
         report.drop_kept(reason, example.place, "\t".join(example.texts), label=self.label_of(example))
 
-    def split(self, config: C, files: Files) -> tuple[Split[E], DataReport[TextReport]]:
+    def split(self, files: Files) -> tuple[Split[E], DataReport[TextReport]]:
         """Read everything once, and hold out examples for validation if there are no files for it."""
         return split_examples(
             files,
-            lambda paths, report: self.read(config, files.columns, paths, report or TextReport()),
+            lambda paths, report: self.read(files.columns, paths, report or TextReport()),
             TextReport,
             digest=lambda example: text_digest(*example.key),
             drop=self.drop,
-            wanted=config.data.holdout,
+            wanted=self.config.data.holdout,
             label=lambda example: self.label_of(example) or "" if self.stratified else "",
             name=self.example_name,
         )
 
     @abstractmethod
     def encode(
-        self,
-        config: C,
-        examples: Iterable[E],
-        tokenizer: PublishedTokenizer,
-        metadata: TextMetadata,
-        report: TextReport,
-    ) -> Iterator[Encoded]:
-        """Yield the rows of a token store; examples that are truncated or dropped are counted in the report."""
+        self, example: E, tokenizer: PublishedTokenizer, metadata: TextMetadata, report: TextReport
+    ) -> Iterator[EncodedRow]:
+        """Yield the rows of an example in a token store; what is truncated or dropped is counted in the report."""
 
     def metadata(self, report: DataReport[TextReport]) -> TextMetadata:
         """Return what the task must know of the data that was read."""
@@ -257,7 +262,9 @@ class TextEncoderTask(Task[C, TextData, B], Generic[C, E, B]):
         self, config: C, files: Files, folder: Path, *, keep: bool = False
     ) -> tuple[TextData, DataReport[TextReport]]:
         """Read the files and write tokenizer, metadata and stores; `keep` uses the tokenizer and metadata there."""
-        split, report = self.split(config, files)
+        task = copy(self)
+        task.config = config
+        split, report = task.split(files)
         metadata = read_metadata(folder) if keep else self.metadata(report)
         texts = (text for example in split.train() for text in example.texts)
         tokenizer = prepare_tokenizer(config, folder, texts, keep=keep)
@@ -267,7 +274,11 @@ class TextEncoderTask(Task[C, TextData, B], Generic[C, E, B]):
         largest = max(tokenizer.largest, len(metadata.labels), config.limit)
 
         def write(name: str, examples: Iterable[E], part: TextReport) -> TokenStore:
-            rows = self.encode(config, examples, tokenizer, metadata, part)
+            rows = (
+                (ids, targets, (example.file, example.line))
+                for example in examples
+                for ids, targets in task.encode(example, tokenizer, metadata, part)
+            )
             return TokenStore.write(folder / name, rows, vocab_size=largest + 1)
 
         train = write(TRAIN, split.train(), report.train)
@@ -320,6 +331,58 @@ class TextEncoderTask(Task[C, TextData, B], Generic[C, E, B]):
             loss = self.loss(module, batch.to(device))  # type: ignore[arg-type]
             total, count = total + loss.plain, count + loss.n
         return float(total / count)
+
+
+class WindowTask(TextEncoderTask[C, E, TextBatch], Generic[C, E]):
+    """A task that trains on windows and validates on whole examples, which it keeps as they were read."""
+
+    artifacts: ClassVar[tuple[str, ...]] = (*TextEncoderTask.artifacts, f"{DATA}/{EXAMPLES}")
+    batch_class: ClassVar[type[TextBatch]]
+    n_samples: ClassVar[int] = 200  # validation examples in metrics.json
+
+    @abstractmethod
+    def parse_example(self, values: dict[str, Any]) -> E:
+        """Return the example that these JSON values are of."""
+
+    @abstractmethod
+    def scores(self, predictor: Any, examples: Sequence[E]) -> dict[str, Any]:
+        """Return the scores of a predictor on some examples, in the form of `evaluate`."""
+
+    def write_examples(self, folder: Path, split: Split[E]) -> None:
+        """Write the validation examples as JSON lines, since scores are of texts or words."""
+        lines = (json.dumps(asdict(example), ensure_ascii=False) for example in split.valid())  # type: ignore[call-overload]
+        write_text(folder / EXAMPLES, "".join(f"{line}\n" for line in lines))
+
+    def setup(self) -> None:
+        """Create the batches of windows and read the validation examples."""
+        size = self.config.training.batch_tokens
+        self.batches = TextLoader(self.data.train, size, seed=self.config.training.seed, batch_class=self.batch_class)
+        self.validation = TextLoader(self.data.valid, size, batch_class=self.batch_class)
+        path = self.data.folder / EXAMPLES
+        try:
+            with path.open(encoding="utf-8") as lines:
+                self.examples = [self.parse_example(json.loads(line)) for line in lines]
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise DataError(f"{path}: the validation examples cannot be read: {error}") from None
+
+    def validate(self, module: nn.Module) -> dict[str, float]:
+        """Return the loss of all windows and the scores of all validation examples."""
+        scores = self.scores(self.predictor(module), self.examples)["scores"]
+        loss = self.mean_loss(module, self.validation)
+        return {"loss": loss} | {name: score["value"] for name, score in scores.items()}
+
+    def evaluate(self, predictor: Any, files: Files) -> dict[str, Any]:
+        """Return every score over the examples of the files, and how many were left out."""
+        report = TextReport()
+        examples = list(self.read(files.columns, files.train, report))
+        if not examples:
+            raise DataError(f"there are no {self.example_name} to evaluate on")
+        scores = self.scores(predictor, examples)
+        notes = left_out(report).get("verdict", []) + scores.get("verdict", [])
+        return scores | ({"verdict": notes} if notes else {})
+
+    def report_sections(self, predictor: Any, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+        return {"samples": [ScoredSample(**sample) for sample in metrics["samples"]]}
 
 
 def read_metadata(folder: Path) -> TextMetadata:

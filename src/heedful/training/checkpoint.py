@@ -165,7 +165,7 @@ def newest(folder: Path) -> Checkpoint | None:
         except CheckpointError as error:
             warnings.warn(f"{error}; going back to the checkpoint before it", CheckpointWarning, stacklevel=2)
     if steps:
-        raise CheckpointError(f"all {len(steps)} checkpoints in {folder} are damaged; start anew in another folder")
+        raise CheckpointError(f"all {len(steps)} checkpoints in {folder} are damaged; start again in another folder")
     return None
 
 
@@ -191,7 +191,7 @@ def mean_of_checkpoints(
             weights.append(load_tensors(path_of(folder, validation.step), kind))
             used.append(validation)
         except CheckpointError as error:
-            warnings.warn(f"{error}; the final weights are made without it", CheckpointWarning, stacklevel=2)
+            warnings.warn(f"{error}; it is left out of the final weights", CheckpointWarning, stacklevel=2)
     if not used:
         raise CheckpointError(f"in {folder}, no checkpoint for the final weights can be read; resume from an older one")
     return mean_of(weights), used
@@ -230,7 +230,7 @@ def _verified(path: Path) -> list[str]:
         except OSError as error:
             raise CheckpointError(f"{path / name} cannot be read ({error.strerror})") from None
         if actual != digest:
-            raise CheckpointError(f"{path / name} is damaged: its sha256 is not the manifest's")
+            raise CheckpointError(f"{path / name} is damaged: its sha256 differs from the manifest")
     return sorted(digests)
 
 

@@ -40,7 +40,9 @@ class TrainingConfig(Config):
     learning_rate: float = 1e-3  # Peak learning rate of AdamW
     muon_learning_rate: float = 0.02  # Peak learning rate of Muon
     schedule: Literal["inverse_sqrt", "cosine", "constant"] = "inverse_sqrt"  # How the rate falls after the warm-up
-    warmup_steps: int = 1000  # Updates in which the rate rises, at most a quarter of the run; 0: none (not inverse_sqrt)
+    warmup_steps: int = (
+        1000  # Updates in which the rate rises, at most a quarter of the run; 0: none (not inverse_sqrt)
+    )
     min_lr_ratio: float = 0.02  # Share of the peak at which a cosine schedule ends; unused by the others
     weight_decay: float = 0.0  # Decoupled, for matrices only: not embeddings, positions, norms or biases; 0 disables it
     betas: tuple[float, ...] = (0.9, 0.98)  # AdamW's decay of the mean gradient and the mean square, as in the paper

@@ -300,7 +300,7 @@ def engine_for(config: TrainingConfig, device: torch.device, update: Update, *pa
     elif config.engine == "graph" and config.activation_checkpointing:
         problem = "cannot record layers that draw their dropout a second time (training.activation_checkpointing)"
     if problem is not None:
-        raise ConfigError(f"training.engine: graph {problem}; take auto, eager or compile")
+        raise ConfigError(f"training.engine: graph {problem}; use auto, eager or compile")
     if config.engine == "auto" and on_gpu and not config.activation_checkpointing and not update.model.divided:
         return AutoEngine(update, *parts)
     kinds = {"graph": CudaGraphEngine, "compile": CompiledGraphEngine if on_gpu else CompiledEngine}

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from ..backends.pending_logits import PendingLogits
+from ..backends.cpu import PendingLogits
 from ..backends.triton import available
 from .config import TrainingConfig
 

@@ -158,7 +158,7 @@ class Muon(DeviceOptimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         if closure is not None:
-            raise ValueError("Muon takes one gradient a step; omit the closure")
+            raise ValueError("Muon takes one gradient per step; omit the closure")
         alike: defaultdict[tuple[Any, ...], list[tuple[Tensor, ...]]] = defaultdict(list)
         for group in self.param_groups:
             settings = [group[name] for name in ("lr", "momentum", "weight_decay")]
@@ -230,7 +230,7 @@ def build_optimizers(model: ReplicatedModel, config: TrainingConfig) -> list[Dev
         pieces = dict(matrices_of(model.origin))
         matrices = {name: weight for name, weight in weights.items() if weight in pieces}
         if not matrices:
-            raise ConfigError("training.optimizer: muon is for the matrices of a Transformer's layers; take adamw")
+            raise ConfigError("training.optimizer: muon is for the matrices of a Transformer's layers; use adamw")
         groups = [{"params": [weight], "pieces": pieces[weight]} for weight in matrices.values()]
         muon = Muon(groups, lr=torch.zeros((), device=device), weight_decay=config.weight_decay)
         muon.scale = config.muon_learning_rate / config.learning_rate

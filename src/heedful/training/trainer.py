@@ -10,7 +10,7 @@ from signal import Signals as Signal
 from typing import Any, NoReturn
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ..core import Stack
 from ..data.batch import pinned
@@ -40,8 +40,7 @@ from .metrics import (
 from .objective import Group, Objective, groups, unsharded
 from .optimizers import Update
 from .parallel import parallelize, world
-from .progress import Clock, Progress
-from .resumption import find_checkpoint, identity_of, pack, random_state_restored, unpack
+from .resumption import Clock, Progress, find_checkpoint, identity_of, pack, random_state_restored, unpack
 from .signals import Signals, exit_code
 
 MAX_PLACES = 40  # input lines that an error names
@@ -219,11 +218,6 @@ class Trainer:
             )
 
     @property
-    def average(self) -> dict[str, Tensor] | None:
-        """The running average, which is validated and delivered if there is one."""
-        return None if self.update.ema is None else self.update.ema.means
-
-    @property
     def validation_is_due(self) -> bool:
         at_step = every(self.config.validate_every, self.progress.step) or self.stop_reason is not None
         return at_step and not self.progress.is_validated
@@ -234,7 +228,8 @@ class Trainer:
         self.read_metrics(wait=True)
         with random_state_restored(self.device), self.clock.paused():
             takes_part = self.world.rank == 0 or self.model.divided  # of a sharded model, all gather their parts
-            module = self.model.evaluation_module(self.average) if takes_part else self.module
+            average = None if self.update.ema is None else self.update.ema.means
+            module = self.model.evaluation_module(average) if takes_part else self.module
             evaluate = partial(self.signals.until_caught, lambda: self.evaluate(module))
             scores = self.world.broadcast_object(evaluate() if self.world.rank == 0 else None)
         self.sync_stop()
@@ -343,6 +338,6 @@ def non_finite(values: StepValues, objective: Objective[Any], progress: Progress
     saved = f"the last checkpoint is of step {progress.saves[-1]}" if progress.saves else "nothing was saved yet"
     return NonFiniteError(
         f"step {values.step}: the loss, {values.total:g} over {values.n:g} tokens, or its gradient, of norm "
-        f"{values.norm:g}, is not finite. The step was not taken; {saved}. Look at its input, or lower the "
+        f"{values.norm:g}, is not finite. The step was skipped; {saved}. Check its input, or lower the "
         f"learning_rate: {', '.join(places[:MAX_PLACES])}{more}"
     )

@@ -14,12 +14,16 @@ from heedful.tasks.run import Files, TooLittleDataError
 from heedful.tasks.text_encoder_task import TextData
 
 
+def configured() -> ClassificationTask:
+    task = ClassificationTask()
+    task.config = small_config()
+    return task
+
+
 def test_holdout_is_stratified_and_excludes_ambiguous_texts(tmp_path: Path) -> None:
     both = [(f"both {number}", label) for label in ("neg", "pos") for number in range(20)]
     rows = [(f"{label} {number}", label) for label, n in (("neg", 100), ("pos", 50)) for number in range(n)]
-    split, readings = ClassificationTask().split(
-        small_config(), Files((write_tsv(tmp_path / "a.tsv", [*both, *rows]),))
-    )
+    split, readings = configured().split(Files((write_tsv(tmp_path / "a.tsv", [*both, *rows]),)))
     assert Counter(example.label for example in split.valid()) == {"neg": 10, "pos": 5}
     assert not any(example.text.startswith("both") for example in split.valid())
     assert readings.held_out == 15
@@ -73,4 +77,4 @@ def test_validation_files_without_a_text(tmp_path: Path) -> None:
     train = write_tsv(tmp_path / "a.tsv", reviews(40))
     (tmp_path / "b.tsv").write_text("text\tlabel\n\tpos\n")
     with pytest.raises(TooLittleDataError, match=r"b\.tsv: no texts are left to use"):
-        ClassificationTask().split(small_config(), Files((train,), (str(tmp_path / "b.tsv"),)))
+        configured().split(Files((train,), (str(tmp_path / "b.tsv"),)))

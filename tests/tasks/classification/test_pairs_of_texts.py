@@ -131,7 +131,13 @@ def test_tokenizer_with_equal_segments_for_both_texts(run: Path, tmp_path: Path)
     tokenizer = PublishedTokenizer(fast.to_str())
     examples = list(read_labeled_texts(write_pairs(tmp_path / "a.tsv", 20)))
     metadata = TextMetadata(labels=("0", "1"))
-    rows = list(ClassificationTask().encode(small_config(), examples, tokenizer, metadata, TextReport()))
+    task = ClassificationTask()
+    task.config = small_config()
+    rows = [
+        (*row, (example.file, example.line))
+        for example in examples
+        for row in task.encode(example, tokenizer, metadata, TextReport())
+    ]
     stores = [TokenStore.write(tmp_path / name, rows, vocab_size=1000) for name in ("train", "valid")]
     data: TextData = TrainingData(tmp_path, stores[0], stores[1], tokenizer, metadata)
     for row, example in enumerate(examples):

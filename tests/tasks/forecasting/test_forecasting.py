@@ -213,7 +213,7 @@ def test_channels_that_the_model_or_the_names_fix() -> None:
 
 
 def test_numbers_too_large_for_a_forecast_are_refused_and_no_nan_comes_out() -> None:
-    with pytest.raises(ItemError, match=r"series 2: the forecast is no number; its values, up to 1e\+308"):
+    with pytest.raises(ItemError, match=r"series 2: the forecast is not finite; values of up to 1e\+308"):
         small_forecaster().predict([prices(), prices() * 0 + 1e308 * np.linspace(-1, 1, 30)[:, None]])
 
 

@@ -88,7 +88,7 @@ def test_the_penalty_is_the_one_that_validates_best(tmp_path: Path) -> None:
 def test_a_line_is_forecast_exactly(tmp_path: Path) -> None:
     data = prepared(tmp_path, 3 * np.arange(200.0)[:, None] + 7)
     linear = Linear.fit(data.train, data.valid)
-    cut = data.metadata.test.cut([0, 20])
+    cut = data.metadata.windows["test"].cut([0, 20])
     close(linear(cut.context), cut.target, 1e-4)
 
 
@@ -98,7 +98,7 @@ def test_linear_model_skips_gaps(tmp_path: Path) -> None:
     data = prepared(tmp_path, values)
     linear = Linear.fit(data.train, data.valid)
     assert np.isfinite(linear.weight).all()
-    assert np.isfinite(linear(data.metadata.test.cut([0]).context)).all()
+    assert np.isfinite(linear(data.metadata.windows["test"].cut([0]).context)).all()
 
 
 def test_linear_model_is_saved_and_checked(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_scores_are_means_over_every_window_none_dropped(
     ahead = np.stack([values[first : first + 3] for first in range(begin, end - 2)])  # (n, 3, 2)
     error = ahead - values[np.arange(begin, end - 2) - 1][:, None]
     scaled = error / values[:100].std(axis=0)
-    errors = errors_of({LAST: last_value(3)}, data.metadata.test)[LAST]
+    errors = errors_of({LAST: last_value(3)}, data.metadata.windows["test"])[LAST]
     assert len(errors.counts) == len(ahead) == 26
     close(errors.mse, (scaled**2).mean(), 1e-5)
     close(errors.mae, np.abs(scaled).mean(), 1e-5)
@@ -138,7 +138,7 @@ def test_scores_are_means_over_every_window_none_dropped(
 def test_what_was_not_observed_is_not_scored(tmp_path: Path) -> None:
     values = walks(100)
     values[90] = NAN
-    windows = prepared(tmp_path, values).metadata.test
+    windows = prepared(tmp_path, values).metadata.windows["test"]
     errors = errors_of({LAST: last_value(3)}, windows)[LAST]
     assert errors.counts.sum() == 3 * len(windows) - 3
     scores = evaluate_windows(heedful.build(TINY).eval(), windows, None, None)
@@ -152,7 +152,7 @@ def test_scores_do_not_depend_on_batching(tmp_path: Path, channels: str, gap: bo
     if gap:
         values[75, 1] = NAN
     model = TINY.changed(channels=channels, n_channels=2)
-    windows = prepared(tmp_path, values, model).metadata.test
+    windows = prepared(tmp_path, values, model).metadata.windows["test"]
     forecast = forecast_of(heedful.build(model).eval(), windows)
     batched = forecast(windows.cut(np.arange(len(windows))).context)
     single = np.concatenate([forecast(windows.cut([window]).context) for window in range(len(windows))])
@@ -163,7 +163,7 @@ def test_scores_do_not_depend_on_batching(tmp_path: Path, channels: str, gap: bo
 
 
 def test_missing_baselines_have_a_reason(tmp_path: Path) -> None:
-    windows = prepared(tmp_path, waves(200, 12)).metadata.test
+    windows = prepared(tmp_path, waves(200, 12)).metadata.windows["test"]
     linear = Linear(np.zeros((13, 3)))
     assert list(rivals(windows, 12, linear)[0]) == [LAST, SEASONAL, LINEAR]
     module = heedful.build(TINY).eval()

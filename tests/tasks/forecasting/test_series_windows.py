@@ -21,7 +21,6 @@ from heedful.tasks.forecasting.data import (
     needed,
     prepare_series,
     spans,
-    windows_by_part,
 )
 from heedful.tasks.run import Files, TooLittleDataError
 
@@ -62,7 +61,7 @@ def test_invalid_splits_are_refused(split: tuple[float, ...]) -> None:
 def test_every_horizon_lies_in_its_part_and_each_comes_once(tmp_path: Path) -> None:
     data = prepared(tmp_path, walks(100))
     ends = (0, *borders(SeriesConfig(), 100))
-    for (part, windows), begin, end in zip(windows_by_part(data).items(), ends, ends[1:], strict=False):
+    for (part, windows), begin, end in zip(data.metadata.windows.items(), ends, ends[1:], strict=False):
         begins = windows.begins(np.arange(len(windows)))
         first = max(begin, 12)
         assert (begins + 12).tolist() == list(range(first, end - 3 + 1)), part
@@ -81,7 +80,7 @@ def test_with_the_steps_that_are_needed_every_part_has_a_window(
 
 def test_too_short_series_error_names_needed_steps(tmp_path: Path) -> None:
     fewest = needed(SeriesConfig(), TINY)
-    assert all(len(windows) for windows in windows_by_part(prepared(tmp_path, walks(fewest))).values())
+    assert all(len(windows) for windows in prepared(tmp_path, walks(fewest)).metadata.windows.values())
     with pytest.raises(TooLittleDataError, match=f"series has {fewest - 1} steps, and .* at least {fewest} are needed"):
         prepared(tmp_path, walks(fewest - 1))
 
@@ -136,7 +135,7 @@ def test_series_of_different_sizes_are_noted(tmp_path: Path) -> None:
 def test_a_window_is_what_stands_in_the_file(tmp_path: Path) -> None:
     values = walks(100, 3)
     data = prepared(tmp_path, values)
-    cut = data.metadata.test.cut([0, 5])
+    cut = data.metadata.windows["test"].cut([0, 5])
     for row, begin in enumerate((80 - 12, 85 - 12)):
         np.testing.assert_allclose(data.train.store.scale.undo(cut.context)[row], values[begin : begin + 12], rtol=1e-6)
         np.testing.assert_allclose(

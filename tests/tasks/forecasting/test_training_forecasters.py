@@ -17,7 +17,7 @@ import heedful
 from heedful.errors import ConfigError, DataError
 from heedful.families import build
 from heedful.tasks.forecasting import ForecastingConfig, ForecastSettings, SeriesForecaster
-from heedful.tasks.forecasting.task import ForecastingTask, evaluate_files, forecast_files, looks
+from heedful.tasks.forecasting.task import ForecastingTask, forecast_files, looks
 from heedful.tasks.run import Files, train
 from heedful.training import Event, Observer, ResumeError, Saved
 
@@ -104,25 +104,34 @@ def test_none_one_and_many_series(seasonal: tuple[Path, str], count: int) -> Non
 def test_evaluate_scores_a_new_file(seasonal: tuple[Path, str], tmp_path: Path) -> None:
     out, path = seasonal
     model = heedful.load(out, "forecasting", device="cpu")
-    whole = evaluate_files(model, [path])
+    whole = ForecastingTask().evaluate(model, Files((path,)))
     assert whole["n"] == 1200 - 32 - 6 + 1
     tail = table(tmp_path / "tail.csv", waves(1200)[960 - 32 :], hourly=True)
-    tail_scores, test_scores = evaluate_files(model, [tail]), metrics(out)["sets"]["test"]
+    tail_scores, test_scores = ForecastingTask().evaluate(model, Files((tail,))), metrics(out)["sets"]["test"]
     for name, score in test_scores["scores"].items():
         assert tail_scores["scores"][name]["value"] == pytest.approx(score["value"], rel=1e-5)
     assert ForecastingTask().evaluate(model, Files((tail,))) == tail_scores
     with pytest.raises(DataError, match="this model forecasts a, not b; leave out --columns"):
-        evaluate_files(model, [tail], columns=["b"])
+        ForecastingTask().evaluate(model, Files((tail,), columns=("b",)))
     with pytest.raises(DataError, match=r"short has 37 steps; to score .* at least 38 are needed"):
-        evaluate_files(model, [table(tmp_path / "short.csv", waves(37))])
+        ForecastingTask().evaluate(model, Files((table(tmp_path / "short.csv", waves(37)),)))
     with pytest.raises(DataError, match=r"unknown column 'a'; allowed: b$"):
-        evaluate_files(model, [table(tmp_path / "other.csv", waves(50), "b")])
+        ForecastingTask().evaluate(model, Files((table(tmp_path / "other.csv", waves(50), "b"),)))
 
 
 def test_model_without_column_names_is_scored_on_given_columns(tmp_path: Path) -> None:
     model = SeriesForecaster(TINY, build(TINY), ForecastSettings())
     path = table(tmp_path / "walks.csv", walks(60, 3))
-    scores = evaluate_files(model, [path], columns=["c", "a"])
+    scores = ForecastingTask().evaluate(
+        model,
+        Files(
+            (path,),
+            columns=(
+                "c",
+                "a",
+            ),
+        ),
+    )
     assert list(scores["forecasters"]["model"]["in units of the file"]) == ["c", "a"]
     assert scores["scores"]["mse"]["signature"].startswith("in units of the file, 46 windows")
     assert set(scores["why_not"]) == {"seasonal naive", "linear model"}
@@ -179,10 +188,10 @@ def test_plot_data_has_attention_to_patches(seasonal: tuple[Path, str]) -> None:
 def test_plot_data_uses_the_row_of_its_column(tmp_path: Path) -> None:
     data = prepared(tmp_path, walks(120, 3))
     model = SeriesForecaster(TINY, build(TINY), ForecastSettings(columns=("a", "b", "c"), scale=data.train.store.scale))
-    seen = looks(model, data.metadata.test, 3)
+    seen = looks(model, data.metadata.windows["test"], 3)
     assert [look["column"] for look in seen] == ["a", "b", "c"]
     with torch.no_grad(), heedful.record(model.module) as recording:
-        model.module(torch.from_numpy(data.metadata.test.cut([10]).context[..., 1:2]))
+        model.module(torch.from_numpy(data.metadata.windows["test"].cut([10]).context[..., 1:2]))
     np.testing.assert_allclose(seen[1]["attention"]["heads"], recording.encoder[0][0].mean(dim=1), atol=1e-4)
     assert "linear model" not in seen[0]["rivals"]
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from small_sets import npz, small_config
 from torch import Tensor
 
-from heedful.data.image_sets.store import TRAIN, VALID
+from heedful.data.image_sets import TRAIN, VALID, ImageStore
 from heedful.errors import DataError
-from heedful.tasks.images.data import AugmentConfig, ImageData, ImageLoader, ImageSubset, prepare_images
+from heedful.tasks.images.data import AugmentConfig, ImageData, ImageLoader, prepare_images
 from heedful.tasks.images.predictor import ImageSettings, prepare_pixels
 from heedful.tasks.images.task import ImagesTask, Normalize, affine, augment
 from heedful.tasks.run import Files
@@ -28,10 +30,16 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> ImageData:
 # Batches
 
 
+def subset(store: ImageStore, rows: NDArray[np.intp]) -> ImageStore:
+    part = copy.copy(store)
+    part.rows = rows
+    return part
+
+
 @pytest.mark.parametrize("batch_size", [1, 7, 27, 1000])
 def test_every_image_once_in_batches_of_one_shape(prepared: ImageData, batch_size: int) -> None:
-    rows = prepared.train.store.rows(TRAIN)
-    loader = ImageLoader(ImageSubset(prepared.train.store, rows), batch_size, seed=3)
+    rows = prepared.train.part(TRAIN).rows
+    loader = ImageLoader(subset(prepared.train, rows), batch_size, seed=3)
     for batches in (list(loader.epoch(0)), list(loader.in_order())):
         assert len(batches) == loader.steps_per_epoch(0) == math.ceil(len(rows) / batch_size)
         assert sorted(row for batch in batches for row in batch.rows) == rows.tolist()
@@ -40,8 +48,8 @@ def test_every_image_once_in_batches_of_one_shape(prepared: ImageData, batch_siz
         for batch in batches:
             n = len(batch.rows)
             assert batch.keep.tolist() == [True] * n + [False] * (len(batch.keep) - n)
-            np.testing.assert_array_equal(batch.pixels[:n], prepared.train.store.pixels[list(batch.rows)])
-            assert batch.labels[:n].tolist() == prepared.train.store.labels[list(batch.rows)].tolist()
+            np.testing.assert_array_equal(batch.pixels[:n], prepared.train.pixels[list(batch.rows)])
+            assert batch.labels[:n].tolist() == prepared.train.labels[list(batch.rows)].tolist()
             assert batch.pixels.dtype == torch.uint8
 
 
@@ -60,9 +68,9 @@ def test_an_epoch_is_decided_by_seed_and_number(prepared: ImageData) -> None:
 def test_padding_rows_change_no_loss(prepared: ImageData) -> None:
     job = ImagesTask().bind(small_config(), prepared)
     module = job.module.eval()
-    rows = prepared.train.store.rows(VALID)[:11]
-    (whole,) = ImageLoader(ImageSubset(prepared.train.store, rows), len(rows)).in_order()
-    parts = list(ImageLoader(ImageSubset(prepared.train.store, rows), 5).in_order())
+    rows = prepared.train.part(VALID).rows[:11]
+    (whole,) = ImageLoader(subset(prepared.train, rows), len(rows)).in_order()
+    parts = list(ImageLoader(subset(prepared.train, rows), 5).in_order())
     assert any(not part.keep.all() for part in parts)
     expected, losses = job.loss(module, whole), [job.loss(module, part) for part in parts]
     total = sum(loss.total.item() for loss in losses)

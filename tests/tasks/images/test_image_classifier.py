@@ -136,7 +136,7 @@ def test_a_line_of_pixels_does_not_grow_without_end(tmp_path: Path) -> None:
 def test_heads_of_vectors_are_not_for_this_task(head: str, tmp_path: Path) -> None:
     checkpoint = as_imported(hf_classifier("vit"))
     config = checkpoint.config.changed(head=head)
-    with pytest.raises(ConfigError, match=f"head '{head}' does not tell classes"):
+    with pytest.raises(ConfigError, match=f"head '{head}' cannot classify images"):
         ImageClassifier.from_checkpoint(checkpoint._replace(config=config, module=heedful.build(config)), tmp_path)
 
 

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 from small_sets import CLASSES, npz, shapes, small_config
 
-from heedful.data.image_sets.store import TRAIN, UNUSED, VALID
+from heedful.data.image_sets import TRAIN, UNUSED, VALID
 from heedful.data.report import ImageReport
 from heedful.errors import ConfigError, DataError
 from heedful.tasks.images.data import (
@@ -33,8 +33,8 @@ def read(folder: Path, *train: str, valid: tuple[str, ...] = (), trained: Any = 
 
 def test_holdout_has_some_of_each_class(tmp_path: Path) -> None:
     prepared, readings = read(tmp_path, npz(tmp_path / "set.npz", 300))
-    store = prepared.train.store
-    train, valid = store.rows(TRAIN), store.rows(VALID)
+    store = prepared.train
+    train, valid = store.part(TRAIN).rows, store.part(VALID).rows
     assert (len(valid), readings.held_out, len(train) + len(valid)) == (30, 30, 300)
     assert set(Counter(store.labels[valid].tolist()).values()) <= set(range(8, 13))
     images, labels = shapes(300)
@@ -42,14 +42,14 @@ def test_holdout_has_some_of_each_class(tmp_path: Path) -> None:
     assert [prepared.metadata.labels[label] for label in store.labels] == labels.tolist()
     assert prepared.metadata.labels == CLASSES
     again, _ = read(tmp_path / "again", npz(tmp_path / "set.npz", 300))
-    assert again.train.store.fingerprint == store.fingerprint
+    assert again.train.fingerprint == store.fingerprint
 
 
 def test_the_same_image_is_never_on_both_sides(tmp_path: Path) -> None:
     images, labels = shapes(60)
     np.savez(tmp_path / "set.npz", x=np.tile(images, (4, 1, 1)), y=np.tile(labels, 4))
     prepared, readings = read(tmp_path, str(tmp_path / "set.npz"))
-    sides = [{image.tobytes() for image in part.store.pixels[part.rows]} for part in (prepared.train, prepared.valid)]
+    sides = [{image.tobytes() for image in part.pixels[part.rows]} for part in (prepared.train, prepared.valid)]
     assert not sides[0] & sides[1]
     assert 0 < (readings.held_out or 0) <= 24
 
@@ -58,7 +58,7 @@ def test_an_image_of_two_classes_is_trained_on_and_small_classes_are_validated(t
     images, labels = shapes(200)
     np.savez(tmp_path / "both.npz", x=np.concatenate([images, images[:80]]), y=np.append(labels, ["else"] * 80))
     prepared, _ = read(tmp_path, str(tmp_path / "both.npz"))
-    sides = [{image.tobytes() for image in part.store.pixels[part.rows]} for part in (prepared.train, prepared.valid)]
+    sides = [{image.tobytes() for image in part.pixels[part.rows]} for part in (prepared.train, prepared.valid)]
     assert sides[1]
     assert not sides[0] & sides[1]
     np.savez(tmp_path / "small.npz", x=images, y=np.arange(200) % 50)
@@ -73,7 +73,7 @@ def test_broken_links_are_counted_and_named(tmp_path: Path) -> None:
     lost = tmp_path / "set" / "top" / "lost.png"
     lost.symlink_to(tmp_path / "nowhere.png")
     prepared, readings = read(tmp_path, str(tmp_path / "set"))
-    assert len(prepared.train.store) == 40
+    assert len(prepared.train.labels) == 40
     assert readings.train.dropped["broken or no image"].places == [f"{lost} (there is no such file)"]
 
 
@@ -82,7 +82,7 @@ def test_validation_images_are_dropped_from_training(tmp_path: Path) -> None:
     images, labels = shapes(10, seed=1)
     np.savez(tmp_path / "both.npz", x=images[:3], y=labels[:3])
     prepared, readings = read(tmp_path, train, str(tmp_path / "both.npz"), valid=(valid,))
-    assert [len(prepared.train.store.rows(part)) for part in (TRAIN, VALID, UNUSED)] == [50, 10, 3]
+    assert [len(prepared.train.part(part).rows) for part in (TRAIN, VALID, UNUSED)] == [50, 10, 3]
     assert readings.train.kept == 50
     assert readings.train.dropped["also in validation"].places[0] == f"{tmp_path}/both.npz:x[0]"
     assert (readings.held_out, readings.valid and readings.valid.kept) == (0, 10)
@@ -93,10 +93,10 @@ def test_test_part_is_used_only_if_given_as_validation(tmp_path: Path) -> None:
     (images, labels), (others, other_labels) = shapes(100), shapes(7, seed=1)
     np.savez(path, x_train=images, y_train=labels, x_test=others, y_test=other_labels)
     prepared, readings = read(tmp_path, path)
-    assert (len(prepared.train.store), readings.held_out) == (100, 10)
+    assert (len(prepared.train.labels), readings.held_out) == (100, 10)
     prepared, _ = read(tmp_path, path, valid=(path,))
-    np.testing.assert_array_equal(prepared.train.store.pixels[prepared.train.store.rows(VALID), ..., 0], others)
-    assert len(prepared.train.store.rows(TRAIN)) == 100
+    np.testing.assert_array_equal(prepared.train.pixels[prepared.train.part(VALID).rows, ..., 0], others)
+    assert len(prepared.train.part(TRAIN).rows) == 100
 
 
 def test_mean_and_deviation_are_of_the_training_images(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_mean_and_deviation_are_of_the_training_images(tmp_path: Path) -> None:
     colours = random.integers(0, 256, (40, 4, 4, 3), dtype=np.uint8)
     np.savez(tmp_path / "set.npz", x=colours, y=np.arange(40) % 2)
     prepared, _ = read(tmp_path, str(tmp_path / "set.npz"))
-    train = colours[prepared.train.store.rows(TRAIN)] / 255
+    train = colours[prepared.train.part(TRAIN).rows] / 255
     assert prepared.metadata.mean == pytest.approx(train.mean(axis=(0, 1, 2)))
     assert prepared.metadata.std == pytest.approx(train.std(axis=(0, 1, 2)))
 
@@ -132,7 +132,7 @@ def test_a_run_keeps_its_classes_and_its_range(tmp_path: Path) -> None:
     np.savez(tmp_path / "other.npz", x=images[some], y=labels[some])
     prepared, _ = read(tmp_path, str(tmp_path / "other.npz"), trained=read_settings(tmp_path / "data"))
     assert prepared.metadata == before.metadata
-    assert set(prepared.train.store.labels.tolist()) == {1, 2}
+    assert set(prepared.train.labels.tolist()) == {1, 2}
     np.savez(tmp_path / "new.npz", x=images, y=np.where(some, labels, "bottom"))
     with pytest.raises(DataError, match=r"training images have classes that were not trained: 'bottom' \(\d+ images\)"):
         read(tmp_path, str(tmp_path / "new.npz"), trained=before.metadata)
@@ -190,13 +190,13 @@ def test_mixed_sizes_become_one(tmp_path: Path) -> None:
             pixels = random.integers(0, 256, shape, dtype=np.uint8)
             Image.fromarray(pixels).save(tmp_path / "set" / name / f"{number}.png")
     prepared, readings = read(tmp_path, str(tmp_path / "set"))
-    assert prepared.train.store.pixels.shape[1:] == (64, 64, 3)
+    assert prepared.train.pixels.shape[1:] == (64, 64, 3)
     assert {name: tally.count for name, tally in readings.train.changed.items()} == {
         "gray made color": 20,
         "resized to 64 x 64": 40,
     }
     prepared, _ = read(tmp_path / "grey", str(tmp_path / "set"), data={"image_size": 12, "n_channels": 1})
-    assert prepared.train.store.pixels.shape[1:] == (12, 12, 1)
+    assert prepared.train.pixels.shape[1:] == (12, 12, 1)
 
 
 # Settings
@@ -211,12 +211,12 @@ def test_patch_size_is_kept_or_scaled(size: int, patch: int) -> None:
 
 
 def test_image_size_without_fitting_patches() -> None:
-    with pytest.raises(ConfigError, match="images of 29 x 29 cannot be cut into patches of about 7 pixels; choose"):
+    with pytest.raises(ConfigError, match="images of 29 x 29 cannot be cut into patches of about 7 pixels; change"):
         ImagesConfig().model_for(29, 1, 2)
 
 
 def test_other_models_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"family 'bert' .* does not tell classes of images apart"):
+    with pytest.raises(ConfigError, match=r"family 'bert' .* cannot classify images"):
         ImagesConfig.from_dict({"model": "bert-tiny"})
     with pytest.raises(ConfigError, match="the head 'hidden'"):
         ImagesConfig.from_dict({"model": {"head": "hidden"}})

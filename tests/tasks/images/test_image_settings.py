@@ -68,7 +68,7 @@ def test_a_file_without_a_class_means_that_of_its_model(tmp_path: Path) -> None:
         ({"rescale_offset": True}, "rescale_offset=True is not"),
         ({"default_to_square": False}, "default_to_square=False is not"),
         ({"size": {"longest_edge": 9}}, "size must be a number"),
-        ({"size": {"shortest_edge": 9}}, "crop must say"),
+        ({"size": {"shortest_edge": 9}}, "crop is needed"),
         ({"size": {"height": 9, "width": 9, "shortest_edge": 9}}, "size must be a number"),
         ({"size": "large"}, "size must be a number"),
         ({"size": True}, "must be a whole number"),
@@ -82,7 +82,7 @@ def test_a_file_without_a_class_means_that_of_its_model(tmp_path: Path) -> None:
         ({"rescale_factor": "1/255"}, "rescale must be a number"),
         ({"image_mean": ["a", 1, 2]}, "mean"),
         ({"image_std": [0.5, 0.0, 0.5]}, "std must be above 0"),
-        ({"image_std": [0.5]}, "one number each"),
+        ({"image_std": [0.5]}, "one number for each"),
     ],
 )  # fmt: skip
 def test_unsupported_processor_settings_are_refused(values: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -179,14 +179,14 @@ def test_too_little_text_says_what_would_do(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"0\.txt: there is no text"):
         prepared(tmp_path, "")
     path = write(tmp_path / "a.txt", TEXT)
-    with pytest.raises(DataError, match=r"a\.txt is given for training and for validation"):
+    with pytest.raises(DataError, match=r"a\.txt is given for both training and validation"):
         LanguageModelTask().prepare(small_config(), Files((path,), (path,)), tmp_path / "data")
 
 
 def test_data_that_was_tampered_with_is_not_opened(tmp_path: Path) -> None:
     prepared(tmp_path, TEXT)
     (tmp_path / "data" / "sizes.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(DataError, match=r"sizes\.json is not as it was written"):
+    with pytest.raises(DataError, match=r"sizes\.json was changed since it was written"):
         LanguageModelTask().open(small_config(), tmp_path / "data")
 
 

@@ -30,6 +30,12 @@ def config(training: dict[str, Any] | None = None, **changes: Any) -> MaskedConf
     )
 
 
+def configured() -> MaskedTask:
+    task = MaskedTask()
+    task.config = config()
+    return task
+
+
 def counting(path: Path, count: int, seed: int = 0) -> str:
     """One word again and again: which one a gap hides, the others say."""
     draw = random.Random(seed)
@@ -127,7 +133,7 @@ def test_a_long_text_is_read_in_parts_to_its_end(tmp_path: Path) -> None:
 
 def test_no_text_is_on_both_sides(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("".join(f"text {number % 100}\n" for number in range(300)))
-    split, readings = MaskedTask().split(config(), Files((str(tmp_path / "a.txt"),)))
+    split, readings = configured().split(Files((str(tmp_path / "a.txt"),)))
     train_texts, valid_texts = ([text.text for text in part()] for part in (split.train, split.valid))
     assert len(train_texts) + len(valid_texts) == 300
     assert not set(train_texts) & set(valid_texts)
@@ -136,7 +142,7 @@ def test_no_text_is_on_both_sides(tmp_path: Path) -> None:
     _, readings = MaskedTask().prepare(config(), Files((str(tmp_path / "a.txt"),)), tmp_path / "data")
     assert readings.held_out == len(valid_texts)
     (tmp_path / "b.txt").write_text("text 3\nnew\n")
-    split, readings = MaskedTask().split(config(), Files((str(tmp_path / "a.txt"),), (str(tmp_path / "b.txt"),)))
+    split, readings = configured().split(Files((str(tmp_path / "a.txt"),), (str(tmp_path / "b.txt"),)))
     assert readings.train.dropped["also in validation"].count == 3
     assert [text.text for text in split.valid()] == ["text 3", "new"]
 
@@ -144,11 +150,11 @@ def test_no_text_is_on_both_sides(tmp_path: Path) -> None:
 def test_a_small_corpus_always_has_something_to_validate_on(tmp_path: Path) -> None:
     for corpus in range(50):
         (tmp_path / "a.txt").write_text("".join(f"line {corpus} {number}\n" for number in range(25)))
-        _, readings = MaskedTask().split(config(), Files((str(tmp_path / "a.txt"),)))
+        _, readings = configured().split(Files((str(tmp_path / "a.txt"),)))
         assert readings.held_out == 2  # a tenth at most
 
 
 def test_too_few_texts_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("alone\n\n")
     with pytest.raises(TooLittleDataError, match="1 texts are too few"):
-        MaskedTask().split(config(), Files((str(tmp_path / "a.txt"),)))
+        configured().split(Files((str(tmp_path / "a.txt"),)))

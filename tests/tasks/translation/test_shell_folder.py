@@ -108,7 +108,7 @@ def test_there_must_be_a_run_to_resume(tmp_path: Path) -> None:
 
 def test_a_damaged_run_yaml_is_named(run: Path) -> None:
     (run / "run.yaml").write_text("source: [")
-    one_line(resume(run), "run.yaml is not as the run wrote it")
+    one_line(resume(run), "run.yaml was changed since the run wrote it")
 
 
 def test_changed_settings_are_named_and_refused_and_not_remembered(run: Path, model: Path) -> None:

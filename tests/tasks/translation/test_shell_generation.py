@@ -76,7 +76,7 @@ def test_json_holds_everything(model: Path) -> None:
     ("words", "said"),
     [
         (["--sample", "--beam", 3], "sampling has no beam"),
-        (["--beam", 3, "--n-best", 30], "cannot give the 30 best; widen it"),
+        (["--beam", 3, "--n-best", 30], "cannot give the 30 best answers"),
         (["--top-k", 3], "turn sample on"),
         (["--sample", "--temperature", 0], "temperature must be above 0"),
         (["--precision", "int4"], "int4"),

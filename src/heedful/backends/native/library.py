@@ -57,7 +57,7 @@ def _load_once() -> tuple[ctypes.CDLL | None, str | None]:
 
 def _load() -> ctypes.CDLL:
     if os.environ.get("HEEDFUL_NATIVE") == "0":
-        raise UnavailableError("HEEDFUL_NATIVE=0 switches it off")
+        raise UnavailableError("HEEDFUL_NATIVE=0 disables it")
     compiler = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         raise UnavailableError("there is no C compiler (cc, gcc or clang); install one for faster generation")

@@ -166,7 +166,7 @@ class NativeStack:
         if self._library.run_layers(
             ctypes.byref(self._stack), ctypes.byref(rows), x.data_ptr(), torch.get_num_threads()
         ):
-            raise MemoryError(f"there is no memory for {rows.n_rows} rows")
+            raise MemoryError(f"out of memory for {rows.n_rows} rows")
 
     def _layer(self, layer: nn.Module) -> CLayer:
         packer, packed = self._packer, CLayer()
@@ -241,7 +241,7 @@ class NativeModel(Implementation):
     def _product(self, matrix: CMatrix, x: Tensor, y: Tensor) -> Tensor:
         x = x.float().contiguous()
         if self._library.run_product(ctypes.byref(matrix), x.data_ptr(), len(x), y.data_ptr(), torch.get_num_threads()):
-            raise MemoryError(f"there is no memory for {len(x)} rows")
+            raise MemoryError(f"out of memory for {len(x)} rows")
         return y
 
 
@@ -290,12 +290,12 @@ def _native_stack_refusals(stack: Any) -> Iterator[Reason]:
                 for linear in ("down_proj", "gate_up_proj" if hasattr(part, "gate_up_proj") else "up_proj"):
                     yield from within(f"{path}.sublayer.{linear}", only(getattr(part, linear), nn.Linear))
                 if activation_name(part.activation) not in ACTIVATION_KINDS:
-                    yield Reason(f"{path}.sublayer", f"its activation is none of {', '.join(ACTIVATION_KINDS)}")
+                    yield Reason(f"{path}.sublayer", f"its activation is not one of {', '.join(ACTIVATION_KINDS)}")
         if _common(layer) != _common(stack.layers[0]):
             yield Reason(f"layers.{index}", "it differs from the first layer in more than its weights")
     attentions = [part for name, _, _, part in sublayers(stack.layers[0]) if name != "feed_forward"]
     if len({(part.n_heads, part.n_kv_heads, part.d_head) for part in attentions}) > 1:
-        yield Reason("layers.0", "its two attentions have other heads")
+        yield Reason("layers.0", "its self-attention and cross-attention have different heads")
     yield from within("positions", _positions_refusals(stack.positions, attentions[0]))
 
 

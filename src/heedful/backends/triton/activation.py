@@ -1,6 +1,6 @@
 """A bias and an activation on a GPU, in one kernel for each direction.
 
-`core/feedforward.py` is the reference. Shapes: N rows, D features, P programs.
+`core/layers.py` is the reference. Shapes: N rows, D features, P programs.
 """
 
 from __future__ import annotations

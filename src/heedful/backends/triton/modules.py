@@ -201,7 +201,7 @@ class FusedFeedForward(TritonModule, core.FeedForward):
         yield from super().refusals(part)
         yield from _linear_refusals(part, "up_proj", "down_proj")
         if activation_name(part.activation) not in KNOWN_ACTIVATIONS:
-            yield Reason("", f"its activation is none of {', '.join(KNOWN_ACTIVATIONS)}")
+            yield Reason("", f"its activation is not one of {', '.join(KNOWN_ACTIVATIONS)}")
 
     @property
     def last(self) -> nn.Linear:
@@ -294,7 +294,7 @@ class _FusedResidual(TritonModule):
             if type(inner) in kinds:
                 yield from within(name, IMPLEMENTATIONS[type(inner), "triton"].refusals(inner))
         if part.dropout.p >= 1:
-            yield Reason("", "it drops everything")
+            yield Reason("", "its dropout probability is 1")
 
 
 @register("triton", core.PreNorm)
@@ -341,10 +341,10 @@ class _FusedStack(TritonModule, core.Stack):
     def refusals(cls, part: Any) -> Iterator[Reason]:
         yield from super().refusals(part)
         if type(part.positions) is not core.Sinusoidal and type(part.positions).embed is not core.Positions.embed:
-            yield Reason("positions", f"{type(part.positions).__name__} adds something that is no formula")
+            yield Reason("positions", f"{type(part.positions).__name__} adds positions without a formula")
         yield from within("entry", only(part.entry, nn.Identity))
         if part.dropout.p >= 1:
-            yield Reason("", "its dropout drops everything")
+            yield Reason("", "its dropout probability is 1")
 
     def finish(self, context: Any) -> None:
         super().finish(context)

@@ -1,23 +1,33 @@
 """Sets of images with their classes: idx files, npz files, a folder for each class, a table of paths.
 
-Their images are brought to one size and one number of channels; what was changed or dropped is counted.
-Shapes: H height, W width.
+Their images are brought to one size and one number of channels; what was changed or dropped is counted. A store holds
+them in files that are mapped and not read (see array_store): pixels.bin (N, H, W, C), labels.bin and parts.bin (a
+number for each image), places.txt (a line for each) and meta.json.
+
+Shapes: N images, H height, W width, C channels.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
 from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...errors import DataError
+from ..array_store import ArrayFolder
 from ..images import Pixels, pixels_of, resized
 from ..readers.files import csv_rows, opened, split_lines, walk
 from ..report import FileReport, ImageReport
 from .formats import ImageSource, LabeledImage, Part, idx_in, idx_source, is_idx, npz_source
 
-__all__ = ["ImageSource", "LabeledImage", "Part", "common_shape", "image_sources", "images_in", "resized_images"]
+__all__ = ["ImageSource", "ImageStore", "LabeledImage", "Part", "common_shape", "image_sources", "images_in"]
+__all__ += ["resized_images", "write_images"]
 
 RESAMPLE: Final = "bilinear"
 BROKEN = "broken or no image"
@@ -25,6 +35,10 @@ ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev"}
 PATH = ("path", "file", "filename", "image", "image_path", "filepath")
 LABEL = ("label", "class", "target", "category")
+
+PIXELS, LABELS, PARTS, PLACES = FILES = ("pixels.bin", "labels.bin", "parts.bin", "places.txt")
+_STORE = ArrayFolder(FILES, "stored images", "there are no stored images, or not all of them")
+TRAIN, VALID, UNUSED = range(3)  # what an image is for
 
 
 def image_sources(
@@ -59,7 +73,7 @@ def _source(path: Path, part: Part, columns: Sequence[str] | None) -> ImageSourc
     if is_idx(path):
         return idx_source(path)
     raise DataError(
-        f"{path} is no set of images; known are idx files (train-images-idx3-ubyte), .npz, "
+        f"{path} is not a set of images; supported are idx files (train-images-idx3-ubyte), .npz, "
         ".csv and .tsv with paths and classes, and a folder with a folder for each class"
     )
 
@@ -70,7 +84,7 @@ def folder_source(folder: Path) -> ImageSource:
     if len(SPLITS & {inner.name.lower() for inner in classes}) > 1:
         names = ", ".join(inner.name for inner in classes)
         raise DataError(
-            f"{folder} holds {names}, which are parts of a set and no classes; "
+            f"{folder} holds {names}, which are splits of a data set, not classes; "
             f"give them one by one: --data {classes[-1].with_name('train')} --valid …"
         )
     labeled_paths: list[tuple[Path, str]] = []
@@ -110,7 +124,7 @@ def listing_source(listing: Path, columns: Sequence[str] | None = None) -> Image
     """Return the set of a table of paths and classes. A missing file is an error now, a broken one later."""
     rows = list(_rows(listing, columns))
     if not rows:
-        raise DataError(f"{listing} lists no image")
+        raise DataError(f"{listing} does not list any image")
     for path, _, line in rows:
         if not path.is_file():
             raise DataError(f"{listing}:{line}: there is no file {path}")
@@ -223,3 +237,62 @@ def _seen(image: object) -> tuple[Pixels, bool]:
         return pixels_of(image, 1), True
     pixels = pixels_of(image, 3)
     return pixels, bool((pixels == pixels[..., :1]).all())
+
+
+class ImageStore:
+    """`pixels` (N, H, W, C) are mapped; `labels` (N) are ids of classes; `rows` are the images of one part, or all."""
+
+    def __init__(self, folder: str | Path) -> None:
+        """Open a store and check every byte of it."""
+        self.folder = Path(folder)
+        meta, self.fingerprint = _STORE.read(self.folder)
+        shape = tuple(meta.get("shape", ()))
+        if not shape or shape[0] < 1 or (self.folder / PIXELS).stat().st_size != int(np.prod(shape, dtype=np.int64)):
+            raise _STORE.unusable(self.folder, f"{PIXELS} does not hold images of {shape}")
+        self.pixels: Pixels = np.asarray(np.memmap(self.folder / PIXELS, np.uint8, mode="r", shape=shape))
+        self.labels: NDArray[np.int32] = np.fromfile(self.folder / LABELS, np.int32)
+        self._parts = np.fromfile(self.folder / PARTS, np.uint8)
+        self._places: list[str] | None = None
+        self.rows: NDArray[np.intp] = np.arange(len(self.labels))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def part(self, part: int) -> ImageStore:
+        """Return the store with the rows of a part alone: TRAIN, VALID or UNUSED."""
+        store = copy(self)
+        store.rows = np.flatnonzero(self._parts == part)
+        return store
+
+    def place(self, row: int) -> str:
+        if self._places is None:
+            self._places = (self.folder / PLACES).read_text("utf-8").split("\n")
+        return self._places[row]
+
+
+class ImageWriter:
+    """Writes images one by one, and at the end their labels and parts."""
+
+    def __init__(self, pixels: IO[bytes], places: IO[str]) -> None:
+        self._pixels, self._places = pixels, places
+        self.labels: Sequence[int] = ()  # the ids of the classes, and the part of each image
+        self.parts: Sequence[int] = ()
+
+    def add(self, pixels: Pixels, place: str) -> None:
+        self._pixels.write(np.ascontiguousarray(pixels).data)
+        self._places.write(place.replace("\n", "\\n") + "\n")
+
+
+@contextmanager
+def write_images(folder: Path, shape: tuple[int, int, int]) -> Iterator[ImageWriter]:
+    """Write a store of images of one shape (H, W, C), replacing an older one; after an error the older one stays."""
+    with _STORE.write(folder) as (files, meta):
+        with (
+            files[PIXELS].open("wb", buffering=1 << 20) as pixels,
+            files[PLACES].open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as places,
+        ):
+            writer = ImageWriter(pixels, places)
+            yield writer
+        np.asarray(writer.labels, np.int32).tofile(files[LABELS])
+        np.asarray(writer.parts, np.uint8).tofile(files[PARTS])
+        meta["shape"] = [len(writer.labels), *shape]

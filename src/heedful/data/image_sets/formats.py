@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import IO, BinaryIO, Literal, NamedTuple
+from typing import IO, BinaryIO, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ MOST_LABELS = 1 << 28
 NAMES = (("x", "y"), ("images", "labels"), ("X", "Y"), ("X", "y"), ("data", "target"), ("arr_0", "arr_1"))
 PARTS: dict[Part, tuple[str, ...]] = {"train": ("train",), "test": ("test", "t10k")}
 ENDING = ".npy"
+ArrayHeader: TypeAlias = tuple[tuple[int, ...], np.dtype[np.generic]]  # shape and type, as a file declares them
 LARGEST_LABELS = 1 << 30  # bytes
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
@@ -54,13 +55,6 @@ class ImageSource:
     files: tuple[Path, ...]
     images: Callable[[], Iterator[LabeledImage]]
     passed_over: tuple[str, ...] = ()  # files that lie there and are no images by their names
-
-
-class ArrayHeader(NamedTuple):
-    """Shape and type of an array as its file declares them."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[np.generic]
 
 
 def is_idx(path: Path) -> bool:
@@ -102,7 +96,7 @@ def labels_beside(path: Path) -> Path:
     for candidate in (path.with_name(name), path.with_name(f"{name}.gz")):
         if candidate.is_file():
             return candidate
-    raise DataError(f"{path}: the labels are missing; {name} or {name}.gz must lie beside it")
+    raise DataError(f"{path}: the labels are missing; {name} or {name}.gz must be next to it")
 
 
 def _idx_images(path: Path, labels: Path) -> Iterator[LabeledImage]:
@@ -114,7 +108,7 @@ def _idx_images(path: Path, labels: Path) -> Iterator[LabeledImage]:
         if math.prod(shape[:2]) > MOST_PIXELS or math.prod(shape) == 0:
             raise DataError(f"{path}: images of {' x '.join(map(str, shape))} are not read")
         if n != len(classes):
-            raise DataError(f"{path} holds {n:,} images, but {labels} {len(classes):,} labels; which belong together?")
+            raise DataError(f"{path} holds {n:,} images, but {labels} {len(classes):,} labels; both must be equal")
         for row, label in enumerate(classes):
             pixels = np.frombuffer(_exactly(stream, math.prod(shape), path), np.uint8).reshape(shape)
             yield LabeledImage(pixels, str(label), f"{path}:{row + 1}")
@@ -127,8 +121,8 @@ def _idx_classes(path: Path) -> NDArray[np.integer]:
         if dtype.kind not in "iu" or len(shape) != 1:
             raise DataError(f"{path}: labels are whole numbers in 1 dimension, not {dtype} in {len(shape)}")
         if shape[0] > MOST_LABELS:
-            raise DataError(f"{path} promises {shape[0]:,} labels; at most {MOST_LABELS:,} are read")
-        values = np.frombuffer(_exactly(stream, shape[0] * dtype.itemsize, path), dtype)
+            raise DataError(f"{path} declares {shape[0]:,} labels; at most {MOST_LABELS:,} are read")
+        values: NDArray[np.integer] = np.frombuffer(_exactly(stream, shape[0] * dtype.itemsize, path), dtype)
         _at_end(stream, path)
     return values
 
@@ -138,7 +132,7 @@ def _idx_header(stream: BinaryIO, path: Path) -> ArrayHeader:
     if not _is_idx(head):
         raise DataError(f"{path} is not an idx file: it begins with {head.hex(' ')}")
     shape = struct.unpack(f">{head[3]}I", _exactly(stream, 4 * head[3], path))
-    return ArrayHeader(shape, np.dtype(TYPES[head[2]]))
+    return shape, np.dtype(TYPES[head[2]])
 
 
 def _exactly(stream: BinaryIO, size: int, path: Path) -> bytes:
@@ -147,7 +141,7 @@ def _exactly(stream: BinaryIO, size: int, path: Path) -> bytes:
     while size:
         piece = stream.read(min(size, 1 << 24))
         if not piece:
-            raise DataError(f"{path} ends too early: its header promises more; was it cut off when it was copied?")
+            raise DataError(f"{path} ends too early: its header declares more; was it truncated when it was copied?")
         pieces.append(piece)
         size -= len(piece)
     return b"".join(pieces)
@@ -155,7 +149,7 @@ def _exactly(stream: BinaryIO, size: int, path: Path) -> bytes:
 
 def _at_end(stream: BinaryIO, path: Path) -> None:
     if stream.read(1):
-        raise DataError(f"{path} goes on after what its header promises; it is not whole, or not an idx file")
+        raise DataError(f"{path} has more bytes than its header declares; it is damaged, or not an idx file")
 
 
 def npz_source(path: Path, part: Part) -> ImageSource:
@@ -228,7 +222,7 @@ def _npz_header(stream: IO[bytes], archive: zipfile.ZipFile, path: Path, name: s
     there = archive.getinfo(name + ENDING).file_size - stream.tell()
     if math.prod(shape) * dtype.itemsize != there:
         raise DataError(f"{path}: {name} claims the shape {shape} of {dtype}, but {there:,} bytes are there")
-    return ArrayHeader(shape, dtype)
+    return shape, dtype
 
 
 @contextmanager
@@ -241,4 +235,4 @@ def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
     except OSError as error:
         raise DataError(f"{path}: {error.strerror or error}") from None
     except Exception as error:  # damage shows in many ways: BadZipFile, zlib.error, UnicodeDecodeError, struct.error, …
-        raise DataError(f"{path} is not a whole npz file: {error or type(error).__name__}") from None
+        raise DataError(f"{path} is not a complete npz file: {error or type(error).__name__}") from None

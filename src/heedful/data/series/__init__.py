@@ -1,7 +1,6 @@
 """Series from tables, their dates checked; and as one mapped array."""
 
-from .dates import Spacing
 from .store import ColumnScale, SeriesStore
-from .tables import Series, read_series
+from .tables import Series, Spacing, format_time, read_series
 
-__all__ = ["ColumnScale", "Series", "SeriesStore", "Spacing", "read_series"]
+__all__ = ["ColumnScale", "Series", "SeriesStore", "Spacing", "format_time", "read_series"]

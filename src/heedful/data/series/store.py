@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from ...config import Config
 from ...errors import DataError
 from ..array_store import ArrayFolder, mapped
-from .dates import format_time
-from .tables import Series
+from .tables import Series, format_time
 
 _ARRAYS: dict[str, Any] = {"values.bin": np.float32, "times.bin": np.int64, "lines.bin": np.int32}
 _FILES = ArrayFolder(
@@ -55,8 +54,6 @@ class ColumnScale(Config):
     def of(cls, values: NDArray[np.float64], transform: Literal["none", "log"] = "none") -> ColumnScale:
         """Return the scale by mean and deviation of the observed values of (L, C); a constant is only moved."""
         taken = cls(transform=transform).apply(values)
-        if np.isnan(taken).all(axis=0).any():
-            raise DataError("a column was observed nowhere")
         location, deviation = np.nanmean(taken, axis=0), np.nanstd(taken, axis=0)
         constant = deviation <= 1e-12 * np.abs(location)
         width = np.where(constant, 1.0, deviation)
@@ -89,7 +86,7 @@ class Stored:
     file: str
     start: int
     steps: int
-    times: Literal["date", "step"] | None
+    times: str | None  # "date" or "step"
 
 
 class SeriesStore:
@@ -101,7 +98,6 @@ class SeriesStore:
         meta, self.fingerprint = _FILES.read(folder)
         self.columns: tuple[str, ...] = tuple(meta["columns"])
         self.scale = ColumnScale.from_dict(meta["scale"])
-        self.step: str | None = meta["step"]
         self.season: int | None = meta["season"]
         self.whole: bool = meta["whole"]  # whether everything was observed
         self.series = [Stored(**series) for series in meta["series"]]
@@ -127,26 +123,22 @@ class SeriesStore:
         """Write series of the same columns, in place of an older store, and open it."""
         folder = Path(folder)
         with _FILES.write(folder) as (files, meta):
-            whole = _write_arrays([files[name] for name in _ARRAYS], series, scale)
-            starts = np.cumsum([0, *(len(item) for item in series)]).tolist()
             meta |= {
                 "columns": series[0].columns,
                 "scale": scale.to_dict(),
-                "step": Counter(item.spacing.step for item in series).most_common(1)[0][0],
                 "season": Counter(item.spacing.season for item in series).most_common(1)[0][0],
-                "whole": whole,
-                "series": [
-                    {
-                        "name": item.name,
-                        "file": item.file,
-                        "start": start,
-                        "steps": len(item),
-                        "times": None if item.times is None else "date" if item.times.dtype.kind == "M" else "step",
-                    }
-                    for item, start in zip(series, starts, strict=False)
-                ],
+                "whole": _write_arrays([files[name] for name in _ARRAYS], series, scale),
+                "series": [asdict(stored) for stored in _places(series)],
             }
         return cls(folder)
+
+
+def _places(series: Sequence[Series]) -> Iterator[Stored]:
+    start = 0
+    for item in series:
+        times = None if item.times is None else "date" if item.times.dtype.kind == "M" else "step"
+        yield Stored(item.name, item.file, start, len(item), times)
+        start += len(item)
 
 
 def _write_arrays(paths: Sequence[Path], series: Sequence[Series], scale: ColumnScale) -> bool:

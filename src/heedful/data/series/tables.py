@@ -1,14 +1,20 @@
 """Series, and the tables they are read from: a step a row, a channel a column.
 
-With a column of names, a table has several series. Shapes: L steps, C channels.
+With a column of names, a table has several series. A series is read as evenly spaced, whatever its dates say: nothing
+is filled in and nothing is left out. Where that is not the truth (gaps, an irregular step), a note says so.
+
+Shapes: L steps, C channels.
 """
 
 import math
+import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +22,34 @@ from numpy.typing import NDArray
 from ...errors import DataError, unknown
 from ..readers.files import Line, TableRow, csv_rows, opened, split_lines
 from ..report import SeriesReport
-from .dates import Spacing, Times, check_order, descending, format_time, read_times, spacing
 
 TIMES = ("date", "time", "timestamp", "datetime", "ds", "day", "month", "unnamed: 0", "")
 NAMES = ("symbol", "ticker", "unique_id", "series")
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "-", "?", "."})
+
+Times = NDArray[Any]  # of datetime64[us], or of float64 where steps are numbered
+
+_YEAR = r"(?P<year>(?:18|19|20|21)\d\d)"
+_TIME = r"(?:[ T](?P<time>.+))?"
+_APART = re.compile(rf"{_YEAR}(?P<sign>[-/.])(?P<month>\d\d?)(?:(?P=sign)(?P<day>\d\d?))?{_TIME}")
+_TOGETHER = re.compile(rf"{_YEAR}(?P<month>\d\d)(?P<day>\d\d){_TIME}")
+_US = np.timedelta64(1, "us")
+_DAY = 86_400.0  # seconds
+_NAMED_STEPS = {1.0: "second", 60.0: "minute", 3600.0: "hour", _DAY: "day", 7 * _DAY: "week"}
+_EVEN = 0.01  # how far, as a share of the usual step, a step may be off it
+
+
+@dataclass(frozen=True)
+class Spacing:
+    """How far apart the steps of a series are.
+
+    `step` is in words; `season` is the number of steps in a usual cycle (a day of hours, a week of days, a year of
+    months), or None if the times do not determine it.
+    """
+
+    step: str | None
+    season: int | None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +63,6 @@ class Series:
     lines: NDArray[np.int32]  # of the file, one a step
     file: str
     spacing: Spacing
-    turned: bool = False  # whether the newest step stood first
 
     def __len__(self) -> int:
         return len(self.values)
@@ -57,9 +85,7 @@ def report_series(series: Series, report: SeriesReport) -> None:
     """Add a series to a report: length, step, first and last time, and what is missing."""
     report.columns = series.columns
     missing = np.isnan(series.values).sum(axis=0)
-    first, last = (
-        (None, None) if series.times is None else (format_time(series.times[0]), format_time(series.times[-1]))
-    )
+    first, last = (None if series.times is None else format_time(series.times[step]) for step in (0, -1))
     report.series.append(
         {
             "name": series.name,
@@ -71,8 +97,6 @@ def report_series(series: Series, report: SeriesReport) -> None:
             "missing": int(missing.sum()),
         }
     )
-    if series.turned:
-        report.notes.append(f"{series.name}: the newest step stood first; the series was turned round")
     report.notes += [f"{series.name}: {note}" for note in series.spacing.notes]
     for column, values, absent in zip(series.columns, series.values.T, missing, strict=True):
         seen = values[~np.isnan(values)]
@@ -118,15 +142,6 @@ def read_series(
     return chosen
 
 
-class _Rows:
-    """The cells of one series, one after the other, in little memory."""
-
-    def __init__(self) -> None:
-        self.numbers = array("d")
-        self.times: list[str] = []
-        self.lines = array("i")
-
-
 class _Table:
     """A table that is being read."""
 
@@ -143,12 +158,12 @@ class _Table:
             except ValueError:
                 continue
             raise DataError(
-                f"{path}:{line}: the first line holds the number {name}, so it is no header; "
+                f"{path}:{line}: the first line holds the number {name}, so it is not a header; "
                 "write the names of the columns above it, such as date,close"
             )
         twice = {name for name in self.header if self.header.count(name) > 1}
         if twice:
-            raise DataError(f"{path}:{line}: the column {min(twice)!r} is there twice; give each its own name")
+            raise DataError(f"{path}:{line}: the column {min(twice)!r} occurs twice; give each its own name")
         column_names = [name.casefold() for name in self.header]
         both = "date" in column_names and "time" in column_names  # the two make up the times
         times = ["date", "time"] if both else [name for name in TIMES if name in column_names][:1]
@@ -159,23 +174,22 @@ class _Table:
 
     def _chosen(self, columns: Sequence[str] | None) -> list[int]:
         others = [place for place in range(len(self.header)) if place not in self._time and place != self._name]
-        names = [self.header[place] for place in others]
         if columns is None:
             if not others:
-                raise DataError(f"{self.path}: there is no column of numbers beside {', '.join(self.header)}")
+                raise DataError(f"{self.path}: there is no column of numbers besides {', '.join(self.header)}")
             return others
-        folded = [name.casefold() for name in names]
         chosen = []
         for name in columns:
-            exact = name if name in names else None
-            if exact is None and folded.count(name.casefold()) != 1:
-                raise DataError(f"{self.path}: {unknown('column', name, names)}")
-            chosen.append(others[names.index(exact) if exact is not None else folded.index(name.casefold())])
+            exact = [place for place in others if self.header[place] == name]
+            alike = [place for place in others if self.header[place].casefold() == name.casefold()]
+            if not exact and len(alike) != 1:
+                raise DataError(f"{self.path}: {unknown('column', name, [self.header[place] for place in others])}")
+            chosen += exact or alike
         return chosen
 
     def series(self) -> Iterator[Series]:
         """Yield the series in the order in which they begin."""
-        by_name: dict[str, _Rows] = {}
+        by_name: dict[str, tuple[array[float], list[str], array[int]]] = {}  # in little memory
         for line, cells, _ in self._rows:
             if not any(cell.strip() for cell in cells) and (self._time or len(cells) < 2):
                 continue  # an empty line; without times, a row of empty cells is a step at which nothing was observed
@@ -187,14 +201,14 @@ class _Table:
             name = self.path.name.split(".")[0] if self._name is None else cells[self._name].strip()
             if not name:
                 raise DataError(f"{self.path}:{line}: the row has no {self.header[self._name or 0]!r}")
-            rows = by_name.setdefault(name, _Rows())
-            rows.lines.append(line)
-            rows.times.append(" ".join(cells[place] for place in self._time))
-            rows.numbers.extend(self._number(cells[place], place, line) for place in self._channels)
+            numbers, times, lines = by_name.setdefault(name, (array("d"), [], array("i")))
+            numbers.extend(self._number(cells[place], place, line) for place in self._channels)
+            times.append(" ".join(cells[place] for place in self._time))
+            lines.append(line)
         if not by_name:
             raise DataError(f"{self.path}: there is no row below the header")
         for name, rows in by_name.items():
-            yield self._whole(name, rows)
+            yield self._whole(name, *rows)
 
     def _number(self, cell: str, place: int, line: int) -> float:
         try:
@@ -204,18 +218,21 @@ class _Table:
             choice = f"; to leave the column out: --columns {','.join(others)}" if others else ""
             raise DataError(f"{self.path}:{line}: the column {self.header[place]!r} holds {error}{choice}") from None
 
-    def _whole(self, name: str, rows: _Rows) -> Series:
-        lines = np.array(rows.lines, np.int32)
-        values = np.array(rows.numbers, np.float64).reshape(len(lines), -1)
+    def _whole(self, name: str, numbers: Sequence[float], cells: Sequence[str], numbered: Sequence[int]) -> Series:
+        lines = np.array(numbered, np.int32)
+        values = np.array(numbers, np.float64).reshape(len(lines), -1)
         place: Callable[[int], str] = lambda row: f"{self.path}:{lines[row]}"  # noqa: E731
         if not self._time:
             return Series(name, self.columns, values, None, lines, str(self.path), Spacing(None, None))
-        times = read_times(rows.times, place)
-        turned = descending(times)
-        if turned:
+        times = read_times(cells, place)
+        notes: tuple[str, ...] = ()
+        if descending(times):
             times, values, lines = times[::-1].copy(), values[::-1].copy(), lines[::-1].copy()
+            notes = ("the newest step stood first; the series was turned round",)
         check_order(times, place)
-        return Series(name, self.columns, values, times, lines, str(self.path), spacing(times), turned)
+        even = spacing(times)
+        even = replace(even, notes=notes + even.notes)
+        return Series(name, self.columns, values, times, lines, str(self.path), even)
 
 
 def parse_number(cell: str) -> float:
@@ -242,3 +259,134 @@ def _rows(path: Path) -> Iterator[TableRow]:
         lines = split_lines(stream, str(path))
         head = next(lines, Line(1, ""))
         yield from csv_rows(chain([head], lines), str(path), delimiter=max(",\t;", key=head.text.count))
+
+
+def read_times(cells: Sequence[str], place: Any) -> Times:
+    """Parse dates or step numbers. `place(row)` names the line of a row for messages."""
+    if cells and _matched(cells[0]) is None:
+        return np.array([_step(cell, place(row)) for row, cell in enumerate(cells)], np.float64)
+    dates = [_date(cell, place(row)) for row, cell in enumerate(cells)]
+    zoned = [date.tzinfo is not None for date in dates]
+    if any(zoned) and not all(zoned):
+        row = zoned.index(not zoned[0])
+        raise DataError(f"{place(row)}: {cells[row]!r}: some dates have a time zone and some have none")
+    naive = [date.astimezone(UTC).replace(tzinfo=None) if date.tzinfo else date for date in dates]
+    return np.array(naive, "datetime64[us]")
+
+
+def _step(cell: str, place: str) -> float:
+    try:
+        number = float(cell)
+    except ValueError:
+        number = np.nan
+    if not np.isfinite(number):
+        raise DataError(
+            f"{place}: {cell!r:.100} is no date; dates are written 2013-03-01, 2013/03/01, 20130301 or "
+            "2013-03-01 16:30:00, and steps as numbers"
+        )
+    return number
+
+
+def _matched(cell: str) -> re.Match[str] | None:
+    return _APART.fullmatch(cell.strip()) or _TOGETHER.fullmatch(cell.strip())
+
+
+def _date(cell: str, place: str) -> datetime:
+    try:
+        if (match := _matched(cell)) is None:
+            raise ValueError
+        time = match["time"] or "00:00"
+        time = f"0{time}" if time[1:2] == ":" else time
+        return datetime.fromisoformat(f"{match['year']}-{match['month']:0>2}-{match['day'] or '01':0>2}T{time}")
+    except ValueError:
+        raise DataError(f"{place}: {cell!r:.100} is no date as in the lines before, such as 2013-03-01") from None
+
+
+def descending(times: Times) -> bool:
+    """Return True if the newest step comes first, as in many files of prices."""
+    return len(times) > 1 and bool((times[1:] < times[:-1]).all())
+
+
+def check_order(times: Times, place: Any) -> None:
+    """Raise a DataError at the first time that repeats or comes before its predecessor."""
+    _, first, inverse, counts = np.unique(times, return_index=True, return_inverse=True, return_counts=True)
+    if (counts > 1).any():
+        row = int(np.flatnonzero(np.arange(len(times)) != first[inverse])[0])
+        raise DataError(
+            f"{place(row)}: {format_time(times[row])} was there before, at {place(int(first[inverse[row]]))}; "
+            "a step comes once. Are these several series? Then a column 'symbol' or 'unique_id' must tell them apart"
+        )
+    wrong = np.flatnonzero(times[1:] < times[:-1])
+    if len(wrong):
+        row = int(wrong[0]) + 1
+        raise DataError(
+            f"{place(row)}: {format_time(times[row])} comes after {format_time(times[row - 1])}; "
+            "sort the rows by their time"
+        )
+
+
+def format_time(time: Any) -> str:
+    """Return a time as people write it."""
+    if isinstance(time, np.datetime64):
+        return str(time.astype("datetime64[s]").item()).removesuffix(" 00:00:00")
+    return f"{time:g}"
+
+
+def spacing(times: Times) -> Spacing:
+    """Return the typical step, with notes on irregularities."""
+    if len(times) < 3:
+        return Spacing(None, None)
+    if times.dtype.kind != "M":
+        typical = float(np.median(np.diff(times)))
+        return Spacing(f"{typical:g}", None, tuple(_gaps(times, np.diff(times), typical, f"{typical:g}")))
+    if (months := _in_months(times)) is not None:
+        typical = float(np.median(np.diff(months)))
+        step = {1.0: "month", 3.0: "quarter", 12.0: "year"}.get(typical, f"{typical:g} months")
+        season = round(12 / typical) if typical < 12 and 12 % typical == 0 else None
+        return Spacing(step, season, tuple(_gaps(times, np.diff(months).astype(np.float64), typical, step)))
+    seconds = np.diff(times) / _US / 1e6
+    typical = float(np.median(seconds))
+    if typical == _DAY and np.is_busday(times.astype("datetime64[D]")).all():
+        return Spacing("business day", 5, tuple(_without_trading(times)))
+    day = _DAY / typical
+    season = {_DAY: 7, 7 * _DAY: 52}.get(typical, round(day) if typical < _DAY and day == round(day) else None)
+    step = _NAMED_STEPS.get(typical) or (f"{typical / 60:g} minutes" if typical >= 60 else f"{typical:g} seconds")
+    return Spacing(step, season, tuple(_gaps(times, seconds, typical, step)))
+
+
+def _in_months(times: Times) -> NDArray[np.int64] | None:
+    """Return the times as numbers of months if all are on the same day of the month or on its last, else None."""
+    months = times.astype("datetime64[M]")
+    within = times - months.astype(times.dtype)
+    left = (months + 1).astype(times.dtype) - times
+    same = (within == within[0]).all() or (left == left[0]).all()
+    return months.astype(np.int64) if same and (np.diff(months.astype(np.int64)) > 0).all() else None
+
+
+def _without_trading(times: Times) -> list[str]:
+    """Count business days without a row; weekends are no gaps in daily prices."""
+    days = times.astype("datetime64[D]")
+    missing = np.busday_count(days[:-1], days[1:]) - 1
+    if not missing.any():
+        return []
+    longest = int(missing.argmax())
+    return [
+        f"{missing.sum():,} business days have no row (holidays, as a rule); the most in a row are "
+        f"{missing[longest]:,}, after {format_time(times[longest])}"
+    ]
+
+
+def _gaps(times: Times, steps: NDArray[np.float64], typical: float, step: str) -> list[str]:
+    long, short = steps > typical * (1 + _EVEN), steps < typical * (1 - _EVEN)
+    notes = []
+    if long.any():
+        largest = int(steps.argmax())
+        notes.append(
+            f"{long.sum():,} gaps: steps longer than the usual one ({step}); the largest, {steps[largest] / typical:g} "
+            f"times as long, is after {format_time(times[largest])}"
+        )
+    if short.any():
+        notes.append(f"{short.sum():,} steps are shorter than the usual one ({step})")
+    if notes:
+        notes.append("steps are read as evenly spaced; nothing is filled in")
+    return notes

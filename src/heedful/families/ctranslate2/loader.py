@@ -70,20 +70,6 @@ def _default_sinusoids(length: int, d_model: int) -> Tensor:
     return torch.cat([angle.sin(), angle.cos()], dim=1).float()
 
 
-def _relative(variables: Variables, first: str, others: list[str]) -> PositionsPart:
-    name = f"{first}/relative_attention_bias"
-    distance = int(variables.number(f"{first}/relative_attention_max_distance", 0))
-    for other in others:
-        variables.weight(f"{other}/relative_attention_bias")
-        if not variables.equal(name, f"{other}/relative_attention_bias") or distance != int(
-            variables.number(f"{other}/relative_attention_max_distance", 0)
-        ):
-            raise WeightsError(
-                f"{first} and {other} differ in their relative positions; all layers of a stack must share them"
-            )
-    return PositionsPart(kind="relative", n_buckets=variables.shape(name)[0], max_distance=distance)
-
-
 ROTARY_DEFAULTS = {
     "rotary_dim": -1,
     "rotary_base": 10000,
@@ -96,16 +82,10 @@ ROTARY_DEFAULTS = {
 }
 
 
-def _rotary(variables: Variables, first: str, others: list[str], d_head: int) -> PositionsPart | None:
-    values, *more = (
-        [variables.number(f"{scope}/{name}", default) for name, default in ROTARY_DEFAULTS.items()]
-        for scope in (first, *others)
+def _rotary(variables: Variables, scope: str, d_head: int) -> PositionsPart | None:
+    width, base, interleaved, kind, factor, low, high, original = (
+        variables.number(f"{scope}/{name}", default) for name, default in ROTARY_DEFAULTS.items()
     )
-    if any(other != values for other in more):
-        raise WeightsError(
-            f"{first} and other layers differ in their rotary positions; all layers of a stack must share them"
-        )
-    width, base, interleaved, kind, factor, low, high, original = values
     if width < 0:
         return None
     scaling = None
@@ -114,7 +94,7 @@ def _rotary(variables: Variables, first: str, others: list[str], d_head: int) ->
     elif kind == 2:
         scaling = ScalingConfig(kind="llama3", factor=factor, low=low, high=high, original_length=int(original))
     elif kind != -1:
-        raise WeightsError(f"{first}/rotary_scaling_type is {kind:g}; only -1, 0 and 2 are supported")
+        raise WeightsError(f"{scope}/rotary_scaling_type is {kind:g}; only -1, 0 and 2 are supported")
     width = int(width) or d_head
     return PositionsPart(kind="rotary", base=base, width=width, interleaved=bool(interleaved), scaling=scaling)
 
@@ -274,12 +254,12 @@ class _Stack:
     def _positions(self, d_head: int) -> PositionsPart:
         """Read the position scheme that all layers share."""
         variables, d_model = self._variables, self.d_model
-        first, *others = [f"{layer}/self_attention" for layer in self._layers]
+        scopes = [f"{layer}/self_attention" for layer in self._layers]
         if variables.number(f"{self._scope}/alibi", 0):
             return PositionsPart(kind="alibi")
-        if f"{first}/relative_attention_bias" in variables:
-            return _relative(variables, first, others)
-        if (rotary := _rotary(variables, first, others, d_head)) is not None:
+        if f"{scopes[0]}/relative_attention_bias" in variables:
+            return self._relative(scopes)
+        if (rotary := _common({scope: _rotary(variables, scope, d_head) for scope in scopes})) is not None:
             return rotary
         name = f"{self._scope}/position_encodings/encodings"
         table = variables.weight(name) if name in variables else _default_sinusoids(MAX_LENGTH, d_model)
@@ -289,6 +269,19 @@ class _Stack:
                 return PositionsPart(kind="sinusoidal", max_length=len(table), layout=layout)
         self.computed[name] = table
         return PositionsPart(kind="learned", max_length=len(table), offset=0)
+
+    def _relative(self, scopes: list[str]) -> PositionsPart:
+        variables, first, parts = self._variables, f"{scopes[0]}/relative_attention_bias", {}
+        for scope in scopes:
+            table, distance = (f"{scope}/relative_attention_{name}" for name in ("bias", "max_distance"))
+            variables.weight(table)
+            if not variables.equal(first, table):
+                raise WeightsError(f"{first} and {table} differ; all layers of a stack must share their positions")
+            max_distance = int(variables.number(distance, 0))
+            parts[scope] = PositionsPart(
+                kind="relative", n_buckets=variables.shape(table)[0], max_distance=max_distance
+            )
+        return _common(parts)
 
 
 def _common(parts: dict[str, T]) -> T:

@@ -64,7 +64,7 @@ class _BinaryReader:
             for _ in range(self._number("<I", "the number of aliases")):
                 alias, name = self._new_name(variables), self._text("the target of an alias")
                 if name not in variables:
-                    raise CTranslate2Error(f"{alias} stands for {name}, which is not there")
+                    raise CTranslate2Error(f"{alias} is an alias of {name}, which is missing")
                 variables[alias] = variables[name]
                 if f"{name}_scale" in variables:
                     variables.setdefault(f"{alias}_scale", variables[f"{name}_scale"])
@@ -113,7 +113,7 @@ class _BinaryReader:
         self._left -= count
         content = self._file.read(count)
         if len(content) != count:
-            raise CTranslate2Error(f"it was cut short while it was read, in the middle of {what}")
+            raise CTranslate2Error(f"it ended while it was read, in the middle of {what}")
         return content
 
 
@@ -174,7 +174,7 @@ class Variables:
         matches = (re.match(rf"{re.escape(prefix)}(\d{{1,6}})/", name) for name in self._stored)
         indices = {int(match[1]) for match in matches if match}
         if not indices or indices != set(range(len(indices))):
-            raise WeightsError(f"{prefix}0, {prefix}1, … are not all there")
+            raise WeightsError(f"{prefix}0, {prefix}1, … are not all present")
         return len(indices)
 
     def equal(self, first: str, second: str) -> bool:

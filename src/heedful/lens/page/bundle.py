@@ -35,7 +35,7 @@ class Module:
     path: str
     lines: list[str]
     exports: list[str]
-    imports: list[tuple[int, str, list[str]]]  # the line, the path, the names (none: the whole module)
+    imports: list[tuple[str, str, list[str]]]  # where it stands, the path, the names (none: the whole module)
 
 
 def read_modules(folder: Path) -> dict[str, str]:
@@ -54,14 +54,15 @@ def bundle(sources: Mapping[str, str], entry: str = "main.js") -> str:
 
 def _visit(path: str, sources: Mapping[str, str], ordered: dict[str, Module], above: list[str]) -> None:
     """Add a module to `ordered` after all of its dependencies."""
-    module = _parse(path, sources[path])
+    module = Module(path, [], [], [])
+    for number, line in enumerate(sources[path].splitlines(), 1):
+        module.lines.append(_translated(line, f"{path}, line {number}", module))
     above = [*above, path]
-    for line, needed, names in module.imports:
-        where = f"{path}, line {line}"
+    for where, needed, names in module.imports:
         if needed in above:
             way = " → ".join([*above[above.index(needed) :], needed])
             raise ScriptBundleError(
-                f"{where}: modules need each other in a circle: {way}; move what both need to a third"
+                f"{where}: modules import each other in a cycle: {way}; move what both need to a third"
             )
         if needed not in sources:
             raise ScriptBundleError(f"{where}: there is no module {needed}")
@@ -74,41 +75,25 @@ def _visit(path: str, sources: Mapping[str, str], ordered: dict[str, Module], ab
     ordered[path] = module
 
 
-def _parse(path: str, text: str) -> Module:
-    """Turn imports into constants and exports into plain declarations, line by line."""
-    module = Module(path, [], [], [])
-    for number, line in enumerate(text.splitlines(), 1):
-        if CLOSING.search(line):
-            raise ScriptBundleError(
-                f"{path}, line {number}: the text would end the page's script element: {line.strip()!r}"
-            )
-        module.lines.append(_translated(line, number, module))
-    return module
-
-
-def _translated(line: str, number: int, module: Module) -> str:
-    if match := NAMED.fullmatch(line):
-        pairs = [part.strip().split(" as ") for part in match[1].split(",")]
-        needed = _resolved(module.path, match[2])
-        module.imports.append((number, needed, [pair[0] for pair in pairs]))
-        return f'const {{ {", ".join(": ".join(pair) for pair in pairs)} }} = bundled["{needed}"];'
-    if match := WHOLE.fullmatch(line):
-        needed = _resolved(module.path, match[2])
-        module.imports.append((number, needed, []))
-        return f'const {match[1]} = bundled["{needed}"];'
+def _translated(line: str, where: str, module: Module) -> str:
+    """Turn an import into a constant and an export into a plain declaration, and note both in the module."""
+    if CLOSING.search(line):
+        raise ScriptBundleError(f"{where}: the text would end the page's script element: {line.strip()!r}")
+    if match := NAMED.fullmatch(line) or WHOLE.fullmatch(line):
+        needed = posixpath.normpath(posixpath.join(posixpath.dirname(module.path), match[2]))
+        pairs = [part.split(" as ") for part in match[1].split(", ")] if match.re is NAMED else []
+        module.imports.append((where, needed, [pair[0] for pair in pairs]))
+        names = f"{{ {', '.join(map(': '.join, pairs))} }}" if pairs else match[1]
+        return f'const {names} = bundled["{needed}"];'
     if match := EXPORT.fullmatch(line):
         module.exports.append(match[2])
         return match[1]
     if STATEMENT.match(line) or DYNAMIC.search(line):
         raise ScriptBundleError(
-            f"{module.path}, line {number}: not understood: {line.strip()!r}; "
+            f"{where}: not understood: {line.strip()!r}; "
             'write `import { a, b } from "./x.js";` on one line, or `export` before const, function or class'
         )
     return line
-
-
-def _resolved(path: str, needed: str) -> str:
-    return posixpath.normpath(posixpath.join(posixpath.dirname(path), needed))
 
 
 def _wrapped(module: Module) -> str:

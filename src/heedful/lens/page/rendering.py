@@ -124,7 +124,7 @@ def _json(value: object) -> str:
 def _elements(arrays: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     for name, array in arrays.items():
         if not ARRAY_NAME.fullmatch(name):
-            raise PictureError(f"{name!r} is no name for an array; use letters, digits, - and _")
+            raise PictureError(f"{name!r} is not a valid array name; use letters, digits, - and _")
         if not BASE64.fullmatch(array.get("data", "!")):
             raise PictureError(f"array {name!r} has no data, or data that is not base64")
         yield f'<script type="text/plain" id="array-{name}">{array["data"]}</script>\n'

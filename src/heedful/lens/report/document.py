@@ -44,8 +44,8 @@ def report_document(data: ReportData) -> dict[str, Any]:
     sections = {
         "facts": [[name, cell(value)] for name, value in data.facts],
         "scores": [_score(row) for row in data.scores],
-        "notes": list(data.notes),
-        "constructions": [[name, correct, total] for name, correct, total in data.constructions],
+        "notes": data.notes,
+        "constructions": data.constructions,
         "by_length": _by_length(data.by_length),
         "comparison": _table(data.comparison),
         "confusion": None if data.confusion is None else _confusion(data.confusion),
@@ -60,8 +60,7 @@ def report_document(data: ReportData) -> dict[str, Any]:
     }
     present = {name: content for name, content in sections.items() if content}
     document = {"format": 1, "kind": "report", "language": data.language, "title": data.title, **present}
-    cleaned: dict[str, Any] = _clean(document)
-    return cleaned | {"arrays": arrays.to_dict(with_data=True)}
+    return {**_clean(document), "arrays": arrays.to_dict(with_data=True)}
 
 
 def cell(value: object) -> str | bool:
@@ -139,10 +138,8 @@ def attention_weights(data: AttentionMap) -> Tensor:
 def position_table(data: Any) -> Tensor:
     """Return the table (T, D) after checking its shape and values."""
     table = _tensor(data)
-    if table is None or table.ndim != 2 or not table.numel():
-        raise PictureError("a positional table must be (T, D), neither of them 0")
-    if not bool(table.isfinite().all()):
-        raise PictureError("a positional table must be (T, D), of finite numbers")
+    if table is None or table.ndim != 2 or not table.numel() or not table.isfinite().all():
+        raise PictureError("a positional table must be (T, D), of finite numbers, and neither T nor D is 0")
     return table
 
 
@@ -156,8 +153,12 @@ def _tensor(data: Any) -> Tensor | None:
 
 def _score(row: ScoreRow) -> dict[str, str]:
     interval = "" if row.interval is None else f" ({' – '.join(map(decimal, row.interval))})"
-    text = decimal(row.value) + interval
-    return {"set": row.set_name, "metric": row.metric, "text": text, "signature": row.signature}
+    return {
+        "set": row.set_name,
+        "metric": row.metric,
+        "text": decimal(row.value) + interval,
+        "signature": row.signature,
+    }
 
 
 def _by_length(data: Mapping[str, Sequence[tuple[str, int, float]]]) -> dict[str, Any] | None:
@@ -218,9 +219,9 @@ def _image(data: SeenImage) -> dict[str, Any]:
     return {
         "title": data.title,
         "png": "data:image/png;base64," + base64.b64encode(data.png).decode("ascii"),
-        "answers": [[label, share] for label, share in data.answers[:MOST_ANSWERS]],
+        "answers": data.answers[:MOST_ANSWERS],
         "truth": data.truth,
-        "heads": [[list(row) for row in head] for head in data.heads],
+        "heads": data.heads,
     }
 
 
@@ -230,8 +231,7 @@ def _forecast(data: ForecastPlot) -> dict[str, Any]:
             f"the forecast {data.title!r} has {len(data.patches)} patches and {len(data.weights)} weights; "
             "give a weight for each patch"
         )
-    values = {name: list(getattr(data, name)) for name in ("context", "truth", "forecast", "patches", "weights")}
-    return {"title": data.title, **values, "lines": {name: list(line) for name, line in data.lines.items()}}
+    return vars(data)
 
 
 def _attention(data: Sequence[AttentionMap], arrays: Arrays) -> dict[str, Any] | None:

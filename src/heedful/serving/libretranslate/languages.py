@@ -44,10 +44,11 @@ class Translators:
     def of(cls, models: Models) -> Translators:
         """Select the served models that have a source and a target language."""
         pairs: dict[tuple[str, str], Served] = {}
-        for model in models.of_task("translation", "text-to-text"):
+        for model in models.values():
             settings = model.predictor.settings
             pair = getattr(settings, "source", ""), getattr(settings, "target", "")
-            if all(isinstance(code, str) and CODE.fullmatch(code) for code in pair):
+            has_languages = all(isinstance(code, str) and CODE.fullmatch(code) for code in pair)
+            if has_languages and model.task in ("translation", "text-to-text"):
                 pairs.setdefault(pair, model)
         return cls(pairs)
 

@@ -94,27 +94,22 @@ def _in_query(properties: dict[str, Any], *required: str) -> dict[str, Any]:
     }
 
 
-TRANSLATE = _in_body(_TRANSLATE, "q", "source", "target")
-DETECT = _in_body(_Q | _KEY, "q")
-DETECT_GET = _in_query({"q": _TEXT} | _KEY, "q")
-LANGUAGES = _in_body(_KEY)
-LANGUAGES_GET = _in_query(_KEY)
-
-
 FRONTEND_TIMEOUT = 500  # milliseconds between the last keystroke and the translation
 
 router = APIRouter(tags=["LibreTranslate"], responses=PLAIN_ERRORS)
 
 
-@router.post("/translate", openapi_extra=TRANSLATE, response_model_exclude_unset=True)
+@router.post(
+    "/translate", openapi_extra=_in_body(_TRANSLATE, "q", "source", "target"), response_model_exclude_unset=True
+)
 async def translate(request: Request) -> Translation:
     """Translate one or several texts, plain or HTML with its tags."""
     body = translate_request(await request_parameters(request), server_state(request).settings)
     return await cancel_on_disconnect(request, _translation(request, body))
 
 
-@router.get("/detect", openapi_extra=DETECT_GET, operation_id="detect_get")
-@router.post("/detect", openapi_extra=DETECT, operation_id="detect_post")
+@router.get("/detect", openapi_extra=_in_query({"q": _TEXT} | _KEY, "q"), operation_id="detect_get")
+@router.post("/detect", openapi_extra=_in_body(_Q | _KEY, "q"), operation_id="detect_post")
 async def detected(request: Request) -> list[DetectedLanguage]:
     """Detect which of the served languages a text is in, likeliest first."""
     state = server_state(request)
@@ -122,8 +117,8 @@ async def detected(request: Request) -> list[DetectedLanguage]:
     return detect("\n".join(texts), Translators.of(state.models).languages)
 
 
-@router.get("/languages", openapi_extra=LANGUAGES_GET, operation_id="languages_get")
-@router.post("/languages", openapi_extra=LANGUAGES, operation_id="languages_post")
+@router.get("/languages", openapi_extra=_in_query(_KEY), operation_id="languages_get")
+@router.post("/languages", openapi_extra=_in_body(_KEY), operation_id="languages_post")
 async def languages(request: Request) -> list[Language]:
     """List the languages of the translators, and what each is translated into."""
     translators = Translators.of(server_state(request).models)
@@ -156,15 +151,15 @@ async def _translation(request: Request, body: TranslateRequest) -> Translation:
     state = server_state(request)
     size = sum(map(len, body.texts))
     groups, detected = await run_in_thread(size, group_texts, body, Translators.of(state.models))
-    by_index: dict[int, TextTranslation] = {}
+    translations = [TextTranslation(text, []) for text in body.texts]
     for group in groups:
-        if group.model is not None:
-            note_model(request, group.model)
+        note_model(request, group.model)
         try:
-            by_index |= zip(group.indices, await translate_group(group, body.alternatives, state.metrics), strict=True)
+            translated = await translate_group(group, body.alternatives, state.metrics)
         except ItemError as error:
             raise APIError(400, str(error) if body.is_array else error.reason) from None
-    translations = [by_index[index] for index in range(len(by_index))]
+        for index, translation in zip(group.indices, translated, strict=True):
+            translations[index] = translation
     fields: dict[str, list[Any]] = {"translated_text": [translation.text for translation in translations]}
     if detected:
         fields["detected_language"] = detected

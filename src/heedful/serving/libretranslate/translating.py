@@ -13,9 +13,8 @@ from typing import Any
 from ...tasks.predictor import ItemError
 from ...tasks.text_generator import Answer
 from ...tasks.translation.inspection import has_attention, look
-from ..metrics import Metrics
 from ..models import Served
-from ..worker import ModelWorker
+from ..state import Metrics
 from .documents import Document, Segment, Span, assemble, html, plain, texts_of
 from .languages import DetectedLanguage, Translators, detect
 from .parameters import TranslateRequest
@@ -104,18 +103,17 @@ class TextTranslation:
 
 @dataclass(frozen=True)
 class TextGroup:
-    """The texts of a request that one model translates, with their indices. Without a model they are not changed."""
+    """The texts of a request that one model translates, with their indices."""
 
-    model: Served | None
+    model: Served
     indices: list[int]
-    texts: list[str]
     documents: list[Document]
 
 
 def group_texts(request: TranslateRequest, translators: Translators) -> tuple[list[TextGroup], list[DetectedLanguage]]:
     """Split the texts into segments and group them by language, which is detected if the source is auto.
 
-    A text without letters, or one whose detected language is the target language, is not changed.
+    A text without letters, or one that was detected to be in the target language, is in no group: it is not changed.
     """
     target = translators.code(request.target)
     documents = [html(text) if request.html else plain(text) for text in request.texts]
@@ -127,15 +125,14 @@ def group_texts(request: TranslateRequest, translators: Translators) -> tuple[li
     else:
         sources = [translators.code(request.source)] * len(documents)
         translators.between(sources[0], target)
-    by_source: dict[str | None, list[int]] = {}
+    by_source: dict[str, list[int]] = {}
     for index, (source, document) in enumerate(zip(sources, documents, strict=True)):
-        stays = not texts_of(document) or (request.source == AUTO and source == target)
-        by_source.setdefault(None if stays else source, []).append(index)
+        if texts_of(document) and not (request.source == AUTO and source == target):
+            by_source.setdefault(source, []).append(index)
     groups = []
-    for code, indices in by_source.items():
-        model = None if code is None else translators.between(code, target)
-        ready = [documents[index] if model is None else _for_model(documents[index], model) for index in indices]
-        groups.append(TextGroup(model, indices, [request.texts[index] for index in indices], ready))
+    for source, indices in by_source.items():
+        model = translators.between(source, target)
+        groups.append(TextGroup(model, indices, [_for_model(documents[index], model) for index in indices]))
     return groups, detected
 
 
@@ -152,12 +149,9 @@ def _for_model(document: Document, model: Served) -> Document:
 
 async def translate_group(group: TextGroup, alternatives: int, metrics: Metrics) -> list[TextTranslation]:
     """Translate the texts of a group; an ItemError has the index of a text that cannot be translated."""
-    if group.model is None:
-        return [TextTranslation(text, []) for text in group.texts]
-    answers = AnswerCache(group.model.worker, {"n_best": alternatives + 1} if alternatives else {})
+    answers = AnswerCache(group.model, {"n_best": alternatives + 1} if alternatives else {})
     await answers.fetch(group.documents, group.indices)
-    projections: dict[tuple[str, tuple[Span, ...]], Any] = {}
-    documents = [await _place_tags(document, group.model, answers, projections) for document in group.documents]
+    documents = [await answers.place_tags(document) for document in group.documents]
     await answers.fetch(documents, group.indices)
     n_tokens = sum(answer.n_tokens for candidates in answers.by_text.values() for answer in candidates)
     metrics.answered(group.model.name, items=len(group.indices), tokens=n_tokens)
@@ -168,11 +162,12 @@ async def translate_group(group: TextGroup, alternatives: int, metrics: Metrics)
 
 
 class AnswerCache:
-    """The answers of a worker by text, so that each text is translated once."""
+    """A model's answers by text, and where it places the tags of sentences, so that each text is translated once."""
 
-    def __init__(self, worker: ModelWorker, overrides: dict[str, int]) -> None:
+    def __init__(self, model: Served, overrides: dict[str, int]) -> None:
         self.by_text: dict[str, list[Answer]] = {}
-        self._worker, self._overrides = worker, overrides
+        self._projections: dict[tuple[str, tuple[Span, ...]], list[Span] | None] = {}
+        self._model, self._overrides = model, overrides
 
     async def fetch(self, documents: Sequence[Document], indices: Sequence[int]) -> None:
         """Translate all segments of documents that have these indices in the request."""
@@ -183,30 +178,24 @@ class AnswerCache:
         for begin in range(0, len(texts), MAX_SEGMENTS):
             batch = texts[begin : begin + MAX_SEGMENTS]
             try:
-                self.by_text |= zip(batch, await self._worker.candidates(batch, **self._overrides), strict=True)
+                self.by_text |= zip(batch, await self._model.worker.candidates(batch, **self._overrides), strict=True)
             except ItemError as error:
                 raise ItemError("text", origin[batch[error.index]], error.reason) from None
 
-
-async def _place_tags(
-    document: Document, model: Served, answers: AnswerCache, projections: dict[tuple[str, tuple[Span, ...]], Any]
-) -> Document:
-    """Replace sentences with tags by their translations, or by their pieces between tags if these cannot be placed.
-
-    `projections` holds the results, so that each sentence is inspected once.
-    """
-    result: list[str | Segment] = []
-    for part in document:
-        if isinstance(part, str) or not part.spans:
-            result.append(part)
-            continue
-        translation, key = answers.by_text[part.text][0].text, (part.text, part.spans)
-        if key not in projections:
-            project = partial(project_spans, model.predictor, part.text, translation, part.spans)
-            projections[key] = await model.worker.call(project)
-        spans = projections[key]
-        result += part.pieces if spans is None else [part.render(translation, spans)]
-    return tuple(result)
+    async def place_tags(self, document: Document) -> Document:
+        """Replace sentences with tags by their translations, or by their pieces if the tags cannot be placed."""
+        result: list[str | Segment] = []
+        for part in document:
+            if isinstance(part, str) or not part.spans:
+                result.append(part)
+                continue
+            translation, key = self.by_text[part.text][0].text, (part.text, part.spans)
+            if key not in self._projections:
+                project = partial(project_spans, self._model.predictor, part.text, translation, part.spans)
+                self._projections[key] = await self._model.worker.call(project)
+            spans = self._projections[key]
+            result += part.pieces if spans is None else [part.render(translation, spans)]
+        return tuple(result)
 
 
 def _assemble(document: Document, answers: Sequence[Sequence[Answer]], alternatives: int) -> TextTranslation:

@@ -8,14 +8,14 @@ import asyncio
 import hashlib
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 from fastapi import Request
 from starlette.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from ...tasks.text_generator import Answer
 from ..errors import APIError, Json, as_api_error, error_response
@@ -145,11 +145,6 @@ class CompletionWriter:
         self.n_tokens = 0
         self.logprob = 0.0
 
-    @property
-    def mean_logprob(self) -> float:
-        """The criterion for the best of several completions."""
-        return self.logprob / max(1, self.n_tokens)
-
     async def deltas(self) -> AsyncGenerator[TextDelta, None]:
         """Yield the prompt if it is echoed, then the completion."""
         parameters, text = self._parameters, self._prompt.text if self._parameters.echo else ""
@@ -213,14 +208,11 @@ class Completions:
         return self._template.model_copy(update={"choices": choices, "usage": self.usage})
 
     async def events(self) -> AsyncGenerator[Completion, None]:
-        """Yield an event for each delta, those of several choices interleaved."""
+        """Yield an event for each delta, those of several choices interleaved, and last one with the usage alone."""
         async with aclosing(self._deltas()) as merged:
             async for index, delta in merged:
                 yield self._template.model_copy(update={"choices": [self._choice(index, [delta])]})
-
-    def usage_event(self) -> Completion:
-        """Return the last event, which has the usage and no choice."""
-        return self._template.model_copy(update={"usage": self.usage})
+        yield self._template.model_copy(update={"usage": self.usage})
 
     @property
     def usage(self) -> Usage:
@@ -240,7 +232,7 @@ class Completions:
         n, best_of = self._parameters.n, self._parameters.best_of
         groups: list[Sequence[int]] = [range(first, first + best_of) for first in range(0, len(self._writers), best_of)]
         if best_of > n:
-            mean = [writer.mean_logprob for writer in self._writers]
+            mean = [writer.logprob / max(1, writer.n_tokens) for writer in self._writers]
             groups = [sorted(group, key=lambda place: -mean[place])[:n] for group in groups]
         return [place for group in groups for place in group]
 
@@ -259,13 +251,13 @@ class Completions:
 
 
 class Events(StreamingResponse):
-    """Server-sent events, the first of which is there already. Generation stops when the client disconnects."""
+    """Server-sent events. Generation stops when the client disconnects."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, first: bytes, rest: AsyncGenerator[bytes, None]) -> None:
-        super().__init__(_chain(first, rest), headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
-        self._rest = rest
+    def __init__(self, path: str, completions: Completions, *, usage: bool) -> None:
+        self._lines = _lines(path, completions, usage=usage)
+        super().__init__(self._lines, headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -274,49 +266,38 @@ class Events(StreamingResponse):
             if refusal.status != CLIENT_CLOSED:
                 raise
         finally:
-            await self._rest.aclose()
+            await self._lines.aclose()
 
-
-async def events(request: Request, completions: Completions, *, usage: bool) -> Events:
-    """Return the streaming response. An error before the first event is raised, so that it sets the status."""
-    lines = _lines(request.url.path, completions, usage=usage)
-    try:
-        return Events(await cancel_on_disconnect(request, anext(lines)), lines)
-    except BaseException:
-        await lines.aclose()
-        raise
+    async def stream_response(self, send: Send) -> None:
+        """Send all events. The response starts with the first one, so that an error before it sets the status."""
+        start: Message = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+        async for line in self._lines:
+            if start:
+                await send(start)
+                start = {}
+            await send({"type": "http.response.body", "body": line, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 async def _lines(path: str, completions: Completions, *, usage: bool) -> AsyncGenerator[bytes, None]:
+    """Yield the lines of all events. With `usage`, every event has that field, which is null in all but the last."""
     started = False
     try:
         async with aclosing(completions.events()) as completed:
             async for event in completed:
-                yield _line(event, usage=usage)
-                started = True
+                if event.choices or usage:
+                    yield _data(Json(event.model_dump(exclude=None if usage else {"usage"})))
+                    started = True
     except Exception as error:
         if not started:
             raise
         refusal = as_api_error(error)
-        yield _data(bytes(error_response(path, refusal or APIError(500, "internal error")).body))
+        yield _data(error_response(path, refusal or APIError(500, "internal error")))
         if refusal is None:
             raise
         return
-    if usage:
-        yield _line(completions.usage_event(), usage=True)
-    yield _data(b"[DONE]")
+    yield b"data: [DONE]\n\n"
 
 
-def _line(event: Completion, *, usage: bool) -> bytes:
-    """Format an event. With `usage`, every event has that field, which is null in all but the last."""
-    return _data(bytes(Json(event.model_dump(exclude=None if usage else {"usage"})).body))
-
-
-def _data(content: bytes) -> bytes:
-    return b"data: " + content + b"\n\n"
-
-
-async def _chain(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    yield first
-    async for event in rest:
-        yield event
+def _data(response: Json) -> bytes:
+    return b"data: " + bytes(response.body) + b"\n\n"

@@ -130,18 +130,17 @@ class LogprobTracker:
             return [None] * len(tokens)
         generated = [token for token in tokens if token.id >= 0]
         *previous, self._last = self._last, *(token.id for token in generated)
-        if self._parameters.logprobs:
-            logprobs = await self._model.worker.call(partial(self._replayed, previous, generated))
-        else:
-            pairs = zip(previous, generated, strict=True)
-            logprobs = [TokenLogprob(self._text(last, token.id), token.logprob) for last, token in pairs]
+        score = partial(self._of_generated, previous, generated)
+        logprobs = await self._model.worker.call(score) if self._parameters.logprobs else score()
         return [*logprobs, *[None] * (len(tokens) - len(generated))]  # only the last text may be no token's
 
-    def _replayed(self, previous: Sequence[int], tokens: Sequence[StreamedToken]) -> list[TokenLogprob]:
-        scores = self._replay.score([token.id for token in tokens])
+    def _of_generated(self, previous: Sequence[int], tokens: Sequence[StreamedToken]) -> list[TokenLogprob]:
+        tops: list[list[tuple[int, float]]] = [[]] * len(tokens)
+        if self._parameters.logprobs:
+            tops = [score.top for score in self._replay.score([token.id for token in tokens])]
         return [
-            self._token_logprob(last, token.id, TokenScores(token.logprob, score.top))
-            for last, token, score in zip(previous, tokens, scores, strict=True)
+            self._token_logprob(last, token.id, TokenScores(token.logprob, top))
+            for last, token, top in zip(previous, tokens, tops, strict=True)
         ]
 
     def _prompt_logprobs(self, scores: Sequence[TokenScores]) -> list[TokenLogprob]:

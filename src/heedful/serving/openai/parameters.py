@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from ...errors import DataError
@@ -96,13 +97,10 @@ class CompletionParameters:
 
     def draws(self) -> list[tuple[Prompt, int]]:
         """Return each prompt `best_of` times, each time with another seed, also if the same prompt is given twice."""
-        counts = Counter[str]()
-        draws = []
-        for prompt in self.prompts:
-            for _ in range(self.best_of):
-                draws.append((prompt, self._seed(counts[prompt.text])))
-                counts[prompt.text] += 1
-        return draws
+        n_before: defaultdict[str, Iterator[int]] = defaultdict(count)
+        return [
+            (prompt, self._seed(next(n_before[prompt.text]))) for prompt in self.prompts for _ in range(self.best_of)
+        ]
 
     def generation_overrides(self, seed: int) -> dict[str, Any]:
         return {**NEUTRAL, **self._search, "max_new_tokens": self.max_tokens, "seed": seed}

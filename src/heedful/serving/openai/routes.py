@@ -14,7 +14,7 @@ from ...tasks.predictor import ItemError
 from ..errors import V1_ERRORS, APIError, Json
 from ..models import Served
 from ..state import ServerState, cancel_on_disconnect, requested_model, server_state
-from .completion import Completions, Events, events
+from .completion import Completions, Events
 from .parameters import DIFFERENT_IDS, CompletionParameters, as_texts, error_at
 from .schemas import (
     Completion,
@@ -98,7 +98,7 @@ async def completions(request: Request, body: CompletionRequest) -> Response:
     state = server_state(request)
     choices = Completions(model, await CompletionParameters.of(body, model.predictor, state.settings), state)
     if body.stream:
-        return await events(request, choices, usage=bool(body.stream_options and body.stream_options.include_usage))
+        return Events(request.url.path, choices, usage=bool(body.stream_options and body.stream_options.include_usage))
     return Json((await cancel_on_disconnect(request, choices.response())).model_dump())
 
 
@@ -112,7 +112,7 @@ async def embeddings(request: Request, body: EmbeddingRequest) -> EmbeddingList:
 @router.post("/chat/completions", status_code=404)
 async def chat() -> None:
     """Refuse a chat, which needs a template that these models were not trained with."""
-    raise APIError(404, "chat is not supported: these models know no roles; use /v1/completions", code="no_chat")
+    raise APIError(404, "chat is not supported: these models have no chat roles; use /v1/completions", code="no_chat")
 
 
 def _model_card(model: Served) -> ModelCard:

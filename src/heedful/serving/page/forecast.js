@@ -1,7 +1,7 @@
 // Forecast: numbers in, the steps that follow out.
 
 import { Refused } from "./api.js";
-import { copyRow, examples, fileButton, inside, layout, textBox } from "./form.js";
+import { copyRow, examples, fileButton, layout, textBox } from "./form.js";
 import { el, onWidth } from "./look/dom.js";
 import { forecastChart } from "./look/drawing/forecast.js";
 import { tooltip } from "./look/drawing/stage.js";
@@ -54,16 +54,6 @@ function wanted(names, rows, columns) {
   return numeric.length >= count ? numeric.slice(-count) : null;
 }
 
-// The newest steps that the model reads and those it forecasts.
-function drawForecast({ speech }, root, series) {
-  const t = (key) => speech.t(`series.${key}`);
-  root.style.position = "relative"; // the note stands beside what is pointed at
-  const note = tooltip(root);
-  const frame = el("div", {});
-  root.replaceChildren(frame, note.node);
-  onWidth(frame, (width) => frame.replaceChildren(forecastChart({ series, width, looking: null, note, t })));
-}
-
 // Series of our own making, long enough for the model: they rise, swing and turn.
 const SHAPES = {
   season: (step) => 100 + 0.4 * step + 9 * Math.sin((2 * Math.PI * step) / 12),
@@ -83,7 +73,6 @@ export function forecast(root, context) {
   const text = textBox(context, "forecasting", { rows: 8, class: "numbers", inputmode: "text" });
   const answer = el("div", { class: "answer", "aria-live": "polite" });
   const summary = el("p", { class: "soft note" });
-  const look = inside(context);
   let current = null;
   const tools = copyRow(context, () => current.forecast.join("\n"));
   const file = fileButton(context, "chooseTable", ".csv,.tsv,.txt,text/*", async (table) => {
@@ -91,7 +80,17 @@ export function forecast(root, context) {
     form.run();
   });
 
-  const draw = () => current && drawForecast(context, answer, current);
+  // The newest steps that the model reads and those it forecasts.
+  function draw() {
+    if (!current) return;
+    answer.style.position = "relative"; // the note stands beside what is pointed at
+    const note = tooltip(answer);
+    const frame = el("div", {});
+    answer.replaceChildren(frame, note.node);
+    const options = { series: current, looking: null, note, t: (key) => speech.t(`series.${key}`) };
+    onWidth(frame, (width) => frame.replaceChildren(forecastChart({ ...options, width })));
+  }
+
   async function ask(signal) {
     const result = numbersOf(text.input.value, series.columns);
     if (!result) throw new Refused("noNumbers");
@@ -102,7 +101,7 @@ export function forecast(root, context) {
     summary.replaceChildren(result.name && el("b", {}, `${result.name} · `) || "",
       speech.say("span", result.column.length > series.context ? "newestRead" : "valuesRead", { n: result.column.length, used: series.context }));
     tools.hidden = false;
-    look.offer([{ label: result.name, name: model.name, body: { input: result.series.slice(-series.context) } }]);
+    form.look([{ label: result.name, name: model.name, body: { input: result.series.slice(-series.context) } }]);
   }
 
   state.on(["theme", "language"], draw);
@@ -111,6 +110,6 @@ export function forecast(root, context) {
     halves: "halves uneven",
     question: [text.root, speech.say("p", "seriesNeeds", { context: series.context, horizon: series.horizon }, { class: "soft note" })],
     foot: el("div", { class: "acts" }, file),
-    answers: [answer, summary, tools], below: [tries, look],
+    answers: [answer, summary, tools], tries,
   });
 }

@@ -20,17 +20,18 @@ function head({ speech }, task, models) {
 }
 
 // The card that every tool is: the question in one half, the answer in the other; examples and the look below.
-export function layout(root, context, task, verb, ask, { question, foot, answers, below, top, heading = "answer", halves = "halves" }) {
+export function layout(root, context, task, verb, ask, { question, foot, answers, tries, top, heading = "answer", halves = "halves" }) {
   const { models, speech } = context;
   const form = asking(context, verb, ask);
+  const look = inside(context);
   root.append(
     head(context, task, models),
     form.listen(el("form", { class: "card" }, top,
       el("div", { class: halves },
         el("div", { class: "half" }, question, el("div", { class: "foot" }, form.row, foot), form.trouble),
         el("div", { class: "half answers" }, speech.say("h2", heading, {}, { class: "quiet" }), answers)))),
-    ...below.map((part) => part.root));
-  return form;
+    tries?.root ?? "", look.root);
+  return { run: form.run, look: look.offer };
 }
 
 // A text that grows with what is typed, and says when it comes near the limit.
@@ -206,7 +207,7 @@ export function bars({ speech }, root, sorted, { scores = false } = {}) {
 const MAY = "allow-scripts allow-downloads";
 
 // `offer` takes what can be looked at: {label, name, body} each, where body is what the route wants to know.
-export function inside(context) {
+function inside(context) {
   const { api, served, speech, state } = context;
   let offered = [];
   let address = null; // of the page in the frame
@@ -257,7 +258,6 @@ export function inside(context) {
 // `label(texts)` names an example, and what can be looked into.
 export function textTool(root, context, { task, verb, boxes, show, answers, foot, label = (texts) => texts.join(" · ") }) {
   const { api, model } = context;
-  const look = inside(context);
 
   async function ask(signal) {
     const empty = boxes.find((box) => !box.input.value.trim());
@@ -266,10 +266,10 @@ export function textTool(root, context, { task, verb, boxes, show, answers, foot
     const input = texts.length > 1 ? texts : texts[0];
     const [answer] = await api.predict(model.name, [input], signal);
     show(answer, input);
-    look.offer([{ label: label(texts), name: model.name, body: { input } }]);
+    form.look([{ label: label(texts), name: model.name, body: { input } }]);
   }
 
   const fill = (texts) => boxes.forEach((box, place) => box.put(texts[place] ?? ""));
   const tries = examples(context, model.examples, (item) => (fill(item), form.run()), label);
-  const form = layout(root, context, task, verb, ask, { question: boxes.map((box) => box.root), foot, answers, below: [tries, look] });
+  const form = layout(root, context, task, verb, ask, { question: boxes.map((box) => box.root), foot, answers, tries });
 }

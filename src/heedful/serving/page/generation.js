@@ -1,6 +1,6 @@
 // Tools for models that write: translate a text, continue it, or answer it with another.
 
-import { copyRow, examples, icon, inside, layout, newId, slider, textBox, textTool } from "./form.js";
+import { copyRow, examples, icon, layout, newId, slider, textBox, textTool } from "./form.js";
 import { clear, el } from "./look/dom.js";
 
 const AUTO = "auto";
@@ -19,7 +19,7 @@ function pair({ models, speech, state }, changed) {
   const sources = unique(models.map((model) => model.source));
   const targets = (source) => unique(models.filter((item) => source === AUTO || item.source === source).map((item) => item.target));
   const [from, into] = ["from", "into"].map((key) => el("select", { "data-say-aria-label": key, "aria-label": speech.t(key) }));
-  const swap = speech.named(el("button", { type: "button", class: "icon", onclick: () => turn() },
+  const swap = speech.named(el("button", { type: "button", class: "icon", onclick: () => (draw(into.value, from.value), changed(true)) },
     icon("M4 7h12m-3-3 3 3-3 3M16 13H4m3-3-3 3 3 3")), "swap");
   const both = (source, target) => models.some((item) => item.source === target && item.target === source);
 
@@ -33,10 +33,6 @@ function pair({ models, speech, state }, changed) {
     fill(into, targets(from.value), target);
     swap.hidden = !models.some((item) => both(item.source, item.target));
     swap.disabled = !both(from.value, into.value);
-  }
-  function turn() {
-    draw(into.value, from.value);
-    changed(true);
   }
   draw();
   for (const select of [from, into]) select.addEventListener("change", () => (draw(), changed(false)));
@@ -65,7 +61,6 @@ export function translate(root, context) {
   const answer = el("p", { class: "answer long", dir: "auto", "aria-live": "polite" });
   const others = el("div", { class: "others" });
   const tools = copyRow(context, () => answer.textContent);
-  const look = inside(context);
   const languages = pair(context, (turned) => {
     if (turned && answer.textContent.trim()) text.put(answer.textContent.trim());
     offerExamples();
@@ -86,15 +81,7 @@ export function translate(root, context) {
     if (!q.trim()) return text.input.focus();
     const options = { source: languages.source(), target: languages.target(), alternatives: Number(more.value) };
     const response = await api.post("translate", { q, format: "text", ...options }, signal);
-    show(response, options.target);
-    const detected = response.detectedLanguage?.language ?? options.source;
-    const name = models.find((item) => item.source === detected && item.target === options.target)?.name;
-    const beam = options.alternatives ? { beam: 1 + options.alternatives } : {};
-    look.offer(name ? sentencesOf(q, detected).map((item) => ({ label: item, name, body: { input: item, ...beam } })) : []);
-  }
-
-  function show(response, language) {
-    answer.lang = others.lang = language;
+    answer.lang = others.lang = options.target;
     answer.textContent = response.translatedText;
     clear(others);
     if (response.alternatives?.length) {
@@ -102,13 +89,16 @@ export function translate(root, context) {
         el("ol", {}, response.alternatives.map((item) => el("li", { dir: "auto" }, differing(item, response.translatedText)))));
     }
     tools.hidden = false;
+    const detected = response.detectedLanguage?.language ?? options.source;
+    const name = models.find((item) => item.source === detected && item.target === options.target)?.name;
+    const beam = options.alternatives ? { beam: 1 + options.alternatives } : {};
+    form.look(name ? sentencesOf(q, detected).map((item) => ({ label: item, name, body: { input: item, ...beam } })) : []);
   }
 
   const alternatives = el("div", { class: "option", hidden: !served.max_alternatives }, speech.say("label", "alternatives", {}, { for: id }), more);
   offerExamples();
   const form = layout(root, context, "translation", "translate", ask, {
-    top: el("div", { class: "top" }, languages.root), question: text.root, foot: alternatives, answers: [answer, others, tools],
-    below: [tries, look],
+    top: el("div", { class: "top" }, languages.root), question: text.root, foot: alternatives, answers: [answer, others, tools], tries,
   });
 }
 
@@ -122,7 +112,6 @@ export function continueText(root, context) {
   const written = el("span", {});
   const answer = el("p", { class: "answer long", dir: "auto" }, promptText, written);
   const tools = copyRow(context, () => answer.textContent);
-  const look = inside(context);
   const most = Math.min(MOST, served.max_new_tokens);
   const warmth = slider(context, "temperature", { min: 0, max: 1.5, step: 0.1, value: model.temperature });
   const defaultLength = Math.min(USUAL, most, (model.context ?? Infinity) / 2); // so that a look can show all of it
@@ -130,15 +119,16 @@ export function continueText(root, context) {
 
   async function ask(signal) {
     const prompt = text.input.value;
-    const options = { temperature: warmth.value(), max_tokens: length.value(), seed: Math.floor(Math.random() * 2 ** 31) };
-    look.offer([]);
+    const sampling = { temperature: warmth.value(), seed: Math.floor(Math.random() * 2 ** 31) }; // the same seed, the same words
+    const max_tokens = length.value();
+    form.look([]);
     promptText.textContent = prompt;
     clear(written);
     tools.hidden = false;
     let pieces = 0;
     answer.classList.add("writing");
     try {
-      for await (const event of api.complete({ model: model.name, prompt, ...options }, signal)) {
+      for await (const event of api.complete({ model: model.name, prompt, max_tokens, ...sampling }, signal)) {
         written.append(event.choices?.[0]?.text ?? "");
         pieces += 1;
       }
@@ -146,18 +136,14 @@ export function continueText(root, context) {
       answer.classList.remove("writing");
       written.normalize();
       // After a stop, about as much as was written until then.
-      if (pieces) offer(prompt, signal.aborted ? { ...options, max_tokens: pieces } : options);
+      const body = { input: prompt, max_new_tokens: signal.aborted ? pieces : max_tokens, ...sampling };
+      if (pieces) form.look([{ label: prompt, name: model.name, body }]);
     }
-  }
-
-  // The same seed gives the same words again.
-  function offer(input, { temperature, max_tokens, seed }) {
-    look.offer([{ label: input, name: model.name, body: { input, temperature, seed, max_new_tokens: max_tokens } }]);
   }
 
   const tries = examples(context, model.examples.map(([first]) => first), (item) => (text.put(item), form.run()));
   const form = layout(root, context, "language-model", "continue", ask, {
-    question: [text.root, el("div", { class: "sliders" }, warmth.root, length.root)], answers: [answer, tools], below: [tries, look],
+    question: [text.root, el("div", { class: "sliders" }, warmth.root, length.root)], answers: [answer, tools], tries,
   });
 }
 

@@ -1,7 +1,7 @@
 // Classify an image: one that is chosen, dropped or pasted, or one that is drawn.
 
 import { Refused } from "./api.js";
-import { bars, examples, fileButton, inside, layout } from "./form.js";
+import { bars, examples, fileButton, layout } from "./form.js";
 import { el } from "./look/dom.js";
 
 const SIZE = 280;
@@ -129,7 +129,6 @@ export function classifyImage(root, context) {
   const wipe = speech.say("button", "wipe", {}, { type: "button", onclick: () => (use(null), drawing.wipe()) });
   const place = el("div", { class: "place" }, drawing.canvas, preview);
   const answer = el("div", { class: "answer", "aria-live": "polite" });
-  const look = inside(context);
 
   function use(picture) {
     chosen = picture;
@@ -149,7 +148,7 @@ export function classifyImage(root, context) {
     const input = chosen ?? drawing.picture(bright);
     const [{ labels }] = await api.predict(model.name, [input], signal);
     bars(context, answer, labels);
-    look.offer([{ label: model.name, name: model.name, body: { input } }]);
+    form.look([{ label: model.name, name: model.name, body: { input } }]);
   }
 
   const take = (result) => result && ((given = result), form.run());
@@ -167,6 +166,6 @@ export function classifyImage(root, context) {
   const form = layout(root, context, "images", "classify", ask, {
     question: [speech.say("p", digits ? "drawDigit" : "dropImage", {}, { class: "soft note" }), place],
     foot: el("div", { class: "acts" }, file, wipe),
-    answers: answer, below: [tries, look],
+    answers: answer, tries,
   });
 }

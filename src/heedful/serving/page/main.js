@@ -30,12 +30,7 @@ function named() {
 
 // Keep what the reader changes from here on, and follow the address and the system.
 function remember(state) {
-  for (const key of Object.keys(ALLOWED)) {
-    let current = state.get(key);
-    state.on(key, () => {
-      if (state.get(key) !== current) store(key, (current = state.get(key)));
-    });
-  }
+  for (const key of Object.keys(ALLOWED)) state.on(key, () => store(key, state.get(key)));
   addEventListener("hashchange", () => {
     if (location.hash !== "#tool") state.set({ tool: named() }); // that one is the way past the bar
   });
@@ -64,17 +59,6 @@ function toolsOf(models) {
       mount: (root, context) => TOOLS[task](root, { ...context, models: group, model: group[0] }),
     };
   });
-}
-
-// The theme stands before anything asks for a color; every sentence follows the language.
-function dress(state, speech) {
-  const put = () => {
-    document.documentElement.dataset.theme = state.get("theme");
-    document.documentElement.lang = state.get("language");
-    speech.retell(document.body);
-  };
-  put();
-  state.on(["theme", "language"], put);
 }
 
 // One link for each tool; what was typed into the others stays there.
@@ -115,9 +99,16 @@ async function open() {
   });
   const speech = createSpeech(state);
   const page = document.getElementById("page");
+  // The theme stands before anything asks for a color; every sentence follows the language.
+  const dress = () => {
+    document.documentElement.dataset.theme = state.get("theme");
+    document.documentElement.lang = state.get("language");
+    speech.retell(document.body);
+  };
   const main = el("div", { class: "room" });
   page.append(speech.say("a", "skip", {}, { class: "skip", href: "#tool" }), el("header", { class: "bar" }, brand(), switches({ state, t: speech.t, levels: [] })), main);
-  dress(state, speech);
+  dress();
+  state.on(["theme", "language"], dress);
   remember(state);
   const api = createApi({ speech });
   try {

@@ -1,6 +1,6 @@
 // Tools for models that read: classify a text, mark its parts, find an answer in it, fill its gaps, or compare sentences.
 
-import { bars, copyRow, icon, inside, layout, textBox, textTool } from "./form.js";
+import { bars, copyRow, icon, layout, textBox, textTool } from "./form.js";
 import { ink, shade } from "./look/color.js";
 import { clear, el } from "./look/dom.js";
 
@@ -152,7 +152,6 @@ export function compare(root, context) {
   const { api, model, speech, state } = context;
   const lines = rows(context);
   const answer = el("div", { class: "answer", "aria-live": "polite" });
-  const look = inside(context);
   let current = null;
   lines.fill(model.examples[0] ?? []);
 
@@ -163,12 +162,12 @@ export function compare(root, context) {
     const results = await api.predict(model.name, texts, signal);
     current = [texts, results.map(({ vector }) => vector)];
     draw();
-    look.offer(texts.map((input) => ({ label: input, name: model.name, body: { input } })));
+    form.look(texts.map((input) => ({ label: input, name: model.name, body: { input } })));
   }
 
   state.on(["theme", "language"], draw);
-  layout(root, context, "embedding", "compare", ask, {
+  const form = layout(root, context, "embedding", "compare", ask, {
     question: [speech.say("h2", "sentences", {}, { class: "quiet" }), lines.root], foot: lines.add, heading: "nearness",
-    answers: answer, below: [look],
+    answers: answer,
   });
 }

@@ -1,4 +1,7 @@
-"""The routes of the page at `/`, of its files, and of the look pages that show the inside of a model.
+"""The routes of the page at `/`, of its files, of the look pages, and of what the page knows about the models.
+
+A look page shows the inside of a model. The examples are texts that a model's tokenizer can encode, so that they are
+in a language it knows.
 
 The Content-Security-Policy lets a browser run the server's own scripts only and connect to this server only.
 """
@@ -7,24 +10,27 @@ import asyncio
 import base64
 import hashlib
 import json
+import unicodedata
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
 from ...data.text_tokenizers import encode
+from ...errors import DataError
 from ...lens import page as look_page
+from ...lens.document import n_parameters
 from ...lens.page import render
 from ...lens.page.rendering import script, style
 from ...tasks.inspection import inspect
 from ...tasks.predictor import ItemError
 from ..errors import PLAIN_ERRORS, APIError
 from ..inputs import as_inputs, check_overrides
+from ..models import Served
 from ..state import cancel_on_disconnect, requested_model, server_state
-from .describing import ServerDescription, describe_server
 
 # Of every page. The other security headers are those of all responses.
 POLICY = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"
@@ -106,19 +112,130 @@ def _check_tokens(predictor: Any, item: Any, overrides: dict[str, Any]) -> None:
         return
     texts = item if isinstance(item, tuple) else (item,)
     n_input = sum(len(encode(predictor.tokenizer, text)) for text in texts)
+    reason = f"a look shows at most {MAX_TOKENS} tokens, but this text has {n_input:,}"
     if n_input > MAX_TOKENS:
-        raise APIError(400, f"a look shows at most {MAX_TOKENS} tokens, but this text has {n_input:,}; shorten it")
+        raise APIError(400, f"{reason}; shorten it")
     if predictor.output_kind == "continuation":
         n_new = overrides.get("max_new_tokens") or predictor.generation.max_new_tokens or 0
         if n_input + n_new > MAX_TOKENS:
-            raise APIError(
-                400,
-                f"a look shows at most {MAX_TOKENS} tokens, but this text has {n_input:,} and up to {n_new:,} follow; "
-                "lower max_new_tokens",
-            )
+            raise APIError(400, f"{reason} and up to {n_new:,} follow; lower max_new_tokens")
 
 
 FOLDER, LOOK = Path(__file__).parent, Path(look_page.__file__).parent
+EXAMPLES: dict[str, Any] = json.loads((FOLDER / "examples.json").read_text(encoding="utf-8"))
+
+
+def _is_in_vocabulary(tokenizer: Any, text: str) -> bool:
+    """Return whether a tokenizer keeps all letters of a text and does not split it into bytes."""
+    try:
+        ids = encode(tokenizer, text)
+    except DataError:
+        return False
+    return len(ids) <= len(text) + 3 and _letters(text) <= _letters(tokenizer.decode(ids))
+
+
+def _letters(text: str) -> set[str]:
+    return {letter for letter in unicodedata.normalize("NFC", text).casefold() if letter.isalpha()}
+
+
+DEFAULT_TEMPERATURE = 0.8  # for a model that does not sample by default
+
+
+class ImageFormat(BaseModel):
+    """The images that a model takes; `bright` if they are mostly light, such as scanned paper."""
+
+    height: int
+    width: int
+    channels: int
+    bright: bool
+
+
+class SeriesFormat(BaseModel):
+    """The series that a model takes, and how many steps it reads and forecasts."""
+
+    context: int
+    horizon: int
+    columns: list[str]
+
+
+class ModelDescription(BaseModel):
+    """A served model. Fields that its task does not use are null or empty; an example is a list of its input texts."""
+
+    name: str
+    task: str
+    family: str
+    parameters: int
+    examples: list[list[str]]
+    source: str | None = None
+    target: str | None = None
+    labels: list[str] = []
+    scores: bool = False
+    texts: int | None = None
+    mask: str | None = None
+    temperature: float | None = None
+    context: int | None = None
+    image: ImageFormat | None = None
+    series: SeriesFormat | None = None
+
+
+class ServerDescription(BaseModel):
+    """All served models, and those settings of the server that the page uses."""
+
+    models: list[ModelDescription]
+    look: bool
+    max_characters: int
+    max_items: int
+    max_alternatives: int
+    max_new_tokens: int
+
+
+def describe_model(served: Served) -> ModelDescription:
+    """Describe a model, with the fields of its task."""
+    predictor = served.predictor
+    inputs, fields = _examples_and_fields(predictor)
+    examples = [[texts] if isinstance(texts, str) else texts for texts in inputs]
+    if predictor.task != "translation":  # whose examples are in the source language
+        tokenizer = getattr(predictor, "tokenizer", None)
+        examples = [texts for texts in examples if all(_is_in_vocabulary(tokenizer, text) for text in texts)]
+    return ModelDescription(
+        name=served.name,
+        task=served.task,
+        family=predictor.config.family,
+        parameters=n_parameters(predictor.module),
+        examples=examples,
+        **fields,
+    )
+
+
+def _examples_and_fields(predictor: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Return example inputs (texts, pairs, or several texts to compare), and the fields that only this task has."""
+    settings, examples = predictor.settings, EXAMPLES.get(predictor.task, [])
+    match predictor.task:
+        case "translation":
+            language = settings.source.partition("-")[0]
+            return examples.get(language, []), {"source": settings.source, "target": settings.target}
+        case "text-to-text":
+            return EXAMPLES["translation"]["en"] + EXAMPLES["translation"]["ko"], {}
+        case "language-model":
+            generation = predictor.generation
+            temperature = generation.temperature if generation.sample else DEFAULT_TEMPERATURE
+            return examples, {"temperature": temperature, "context": predictor.limit}
+        case "classification":
+            fields = {"labels": list(settings.labels), "scores": settings.means == "score", "texts": settings.texts}
+            return EXAMPLES["pairs"] if settings.texts == 2 else examples, fields
+        case "masked-lm":
+            return [text.format(settings.mask) for text in examples], {"mask": settings.mask}
+        case "images":
+            channels, height, width = predictor.shape
+            bright = sum(settings.mean) / channels > 0.5
+            image = ImageFormat(height=height, width=width, channels=channels, bright=bright)
+            return examples, {"labels": list(settings.labels), "image": image}
+        case "forecasting":
+            context, horizon = predictor.module.context_length, predictor.module.head.horizon
+            return examples, {"series": SeriesFormat(context=context, horizon=horizon, columns=list(settings.columns))}
+    return examples, {}
+
+
 MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css"}
 SCRIPTS = ["shell.js", "dom.js", "state.js", "i18n.js", "color.js", "controls.js", "choice.js"]
 SCRIPTS += [f"drawing/{name}.js" for name in ("text", "chart", "matrix", "stage", "forecast")]
@@ -145,7 +262,8 @@ def index() -> HTMLResponse:
 def models(request: Request) -> ServerDescription:
     """Describe the served models for the page."""
     state = server_state(request)
-    return describe_server(list(state.models.values()), state.settings)
+    settings = {name: getattr(state.settings, name) for name in ServerDescription.model_fields if name != "models"}
+    return ServerDescription(models=[describe_model(model) for model in state.models.values()], **settings)
 
 
 @router.get("/page/{name:path}", include_in_schema=False)
@@ -157,9 +275,7 @@ def file(name: str) -> Response:
 
 
 @router.get("/look/{model}", response_class=HTMLResponse, responses=PLAIN_ERRORS)
-async def look_by_address(
-    request: Request, model: str, text: Annotated[str, Query()], language: Annotated[Language, Query()] = "en"
-) -> HTMLResponse:
+async def look_by_address(request: Request, model: str, text: str, language: Language = "en") -> HTMLResponse:
     """Return a look page for a text, to be opened in a browser."""
     return await _look(request, model, LookRequest(input=text, language=language))
 

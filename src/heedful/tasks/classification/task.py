@@ -3,7 +3,7 @@
 Shapes: N texts, C classes.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -18,19 +18,19 @@ from torch import Tensor, nn
 from ...data.labeled_texts import LabeledText, labeled_files, read_labeled_texts, sorted_labels
 from ...data.published_tokenizer import PublishedTokenizer, truncate
 from ...data.report import TextReport
-from ...data.store import Encoded, TokenStore
+from ...data.store import TokenStore
 from ...data.text_batch import TextBatch, TextLoader
 from ...errors import ConfigError, DataError
 from ...lens.report import Confusion, ScoredSample
 from ...training.loss import Loss, loss_of
 from ...training.objective import Monitor
-from ..class_scores import ClassScores, class_scores, class_table
+from ..class_scores import class_scores, class_table
 from ..predictor import in_chunks, located
 from ..run import DataReport, Files, TooLittleDataError
 from ..run.task import left_out
 from ..scoring import Score
 from ..text_encoder import Text, display_text, uses_segments
-from ..text_encoder_task import TextEncoderConfig, TextEncoderTask, TextMetadata
+from ..text_encoder_task import EncodedRow, TextEncoderConfig, TextEncoderTask, TextMetadata
 from .predictor import Classifier, ClassifierSettings, attention_map
 
 SAMPLES = 200  # validation texts in metrics.json
@@ -61,13 +61,7 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
     def list_files(self, config: ClassificationConfig, paths: Sequence[str]) -> list[Path]:
         return labeled_files(paths)
 
-    def read(
-        self,
-        config: ClassificationConfig,
-        columns: Sequence[str] | None,
-        paths: Sequence[str],
-        report: TextReport,
-    ) -> Iterator[LabeledText]:
+    def read(self, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport) -> Iterator[LabeledText]:
         """Read labeled texts; the reader counts them in the report."""
         return read_labeled_texts(paths, columns=columns, reading=report)
 
@@ -84,31 +78,24 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
         return TextMetadata(labels=labels)
 
     def encode(
-        self,
-        config: ClassificationConfig,
-        examples: Iterable[LabeledText],
-        tokenizer: PublishedTokenizer,
-        metadata: TextMetadata,
-        report: TextReport,
-    ) -> Iterator[Encoded]:
-        """Yield the ids of each text, and as targets its class and where its second text begins.
+        self, example: LabeledText, tokenizer: PublishedTokenizer, metadata: TextMetadata, report: TextReport
+    ) -> Iterator[EncodedRow]:
+        """Yield the ids of a text, and as targets its class and where its second text begins.
 
         A single text that is too long is truncated; a pair that is too long is dropped.
         """
-        numbers = {label: number for number, label in enumerate(metadata.labels)}
-        for example in examples:
-            ids, segments = tokenizer.encode_pair(example.text, example.second)
-            label = class_id(example, numbers)
-            if not ids or (len(ids) > config.limit and example.second is not None):
-                self.drop(report, "too many tokens" if ids else "no tokens", example)
-                continue
-            if len(ids) > config.limit:
-                ids = truncate(tokenizer, ids, config.limit)
-                report.note(f"texts truncated at {config.limit} tokens", example.place)
-            second = len(ids)
-            if example.second is not None:  # some tokenizers give both texts the same segment (RoBERTa)
-                second = segments.index(1) if 1 in segments else len(tokenizer.encode(example.text))
-            yield ids, (label, second), (example.file, example.line)
+        ids, segments = tokenizer.encode_pair(example.text, example.second)
+        label, limit = class_id(example, metadata.labels), self.config.limit
+        if not ids or (len(ids) > limit and example.second is not None):
+            self.drop(report, "too many tokens" if ids else "no tokens", example)
+            return
+        if len(ids) > limit:
+            ids = truncate(tokenizer, ids, limit)
+            report.note(f"texts truncated at {limit} tokens", example.place)
+        second = len(ids)
+        if example.second is not None:  # some tokenizers give both texts the same segment (RoBERTa)
+            second = segments.index(1) if 1 in segments else len(tokenizer.encode(example.text))
+        yield ids, (label, second)
 
     # The objective.
 
@@ -197,10 +184,25 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
         }
 
     def evaluate(self, predictor: Classifier, files: Files) -> dict[str, Any]:
-        """Return every score over the texts of the files, and how many were left out."""
-        reading = TextReport()
-        examples = read_labeled_texts(files.train, columns=files.columns, reading=reading)
-        return evaluate_classifier(predictor, examples).to_dict() | left_out(reading)
+        """Return every score over the texts of the files, and how many were left out.
+
+        A text that cannot be read or has an unknown class is an error: without it, the set would be another one.
+        """
+        labels, report = predictor.settings.labels, TextReport()
+        if predictor.settings.means != "one":
+            raise ConfigError(
+                "this classifier's classes do not exclude each other; it is not scored by the likeliest one"
+            )
+        true, probabilities = list[int](), list[list[float]]()
+        for chunk in in_chunks(self.read(files.columns, files.train, report), CHUNK):
+            true += [class_id(example, labels) for example in chunk]
+            texts = [example.text if example.second is None else (example.text, example.second) for example in chunk]
+            with located([example.place for example in chunk]):
+                answers = predictor.predict(texts)
+            probabilities += [[answer[label] for label in labels] for answer in answers]
+        if not true:
+            raise DataError("there is no labeled text to evaluate on")
+        return class_scores(true, np.array(probabilities), labels).to_dict() | left_out(report)
 
     @torch.inference_mode()
     def _probabilities(self, module: nn.Module) -> NDArray[np.float64]:
@@ -232,39 +234,21 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
         return samples
 
 
-def class_id(example: LabeledText, numbers: Mapping[str, int]) -> int:
+def class_id(example: LabeledText, labels: Sequence[str]) -> int:
     """Return the id of a text's class; DataError for a class that was not learned."""
-    if example.label not in numbers:
-        labels = ", ".join(map(repr, list(numbers)[:10])) + (", …" if len(numbers) > 10 else "")
+    if example.label not in labels:
+        listed = ", ".join(map(repr, labels[:10])) + (", …" if len(labels) > 10 else "")
         raise DataError(
-            f"{example.place}: the label {example.label!r} does not occur in the training data, which has {labels}; "
+            f"{example.place}: the label {example.label!r} does not occur in the training data, which has {listed}; "
             "correct it, or leave the line out"
         )
-    return numbers[example.label]
+    return labels.index(example.label)
 
 
 def targets(store: TokenStore) -> NDArray[np.integer[Any]]:
     """Return (N, 2): the class of each row and where its second text begins."""
     ends = np.cumsum(store.lengths.sum(axis=1, dtype=np.int64))
     return store.flat[ends[:, None] - [2, 1]]
-
-
-def evaluate_classifier(classifier: Classifier, examples: Iterable[LabeledText]) -> ClassScores:
-    """Score labeled texts; a text that cannot be read or has an unknown class is an error: it would change the set."""
-    labels = classifier.settings.labels
-    if classifier.settings.means != "one":
-        raise ConfigError("this classifier's classes do not exclude each other; it is not scored by the likeliest one")
-    numbers = {label: number for number, label in enumerate(labels)}
-    true, probabilities = list[int](), list[list[float]]()
-    for chunk in in_chunks(examples, CHUNK):
-        true += [class_id(example, numbers) for example in chunk]
-        texts = [example.text if example.second is None else (example.text, example.second) for example in chunk]
-        with located([example.place for example in chunk]):
-            answers = classifier.predict(texts)
-        probabilities += [[answer[label] for label in labels] for answer in answers]
-    if not true:
-        raise DataError("there is no labeled text to evaluate on")
-    return class_scores(true, np.array(probabilities), labels)
 
 
 def _input(sample: Mapping[str, Any]) -> Text:

@@ -278,9 +278,9 @@ def filled(context: NDArray[Any]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class SeriesMetadata:
-    """The windows to test on, which nothing is chosen by, and after how many steps the series come again."""
+    """The windows of every part, and after how many steps the series come again. Nothing is chosen by the test part."""
 
-    test: SeriesWindows
+    windows: dict[str, SeriesWindows]
     season: int | None
 
 
@@ -294,13 +294,9 @@ def divide_series(folder: Path, store: SeriesStore, config: ForecastingConfig) -
     for series in store.series:
         for part, (first, n) in spans(config.data, model, series.steps).items():
             by_part[part].append((series.start + first, n))
-    train, valid, test = (SeriesWindows(store, by_part[part], model) for part in PARTS)
-    return TrainingData(folder, train, valid, None, SeriesMetadata(test, config.data.season or store.season))
-
-
-def windows_by_part(data: SeriesData) -> dict[str, SeriesWindows]:
-    """Return the windows of training, validation and test."""
-    return dict(zip(PARTS, (data.train, data.valid, data.metadata.test), strict=True))
+    windows = {part: SeriesWindows(store, by_part[part], model) for part in PARTS}
+    metadata = SeriesMetadata(windows, config.data.season or store.season)
+    return TrainingData(folder, windows["train"], windows["valid"], None, metadata)
 
 
 def prepare_series(
@@ -315,7 +311,7 @@ def prepare_series(
     scale = _scale(series, config.data)
     reading.notes += _sizes(series, config.data)
     data = divide_series(folder, SeriesStore.write(folder / SERIES, series, scale), config)
-    reading.extra |= {PARTS[part]: len(windows) for part, windows in windows_by_part(data).items()}
+    reading.extra |= {PARTS[part]: len(windows) for part, windows in data.metadata.windows.items()}
     _check_observed(data, report)
     return data, report
 
@@ -385,7 +381,7 @@ def _check_observed(data: SeriesData, report: DataReport[SeriesReport]) -> None:
     """Check that every part has a value to learn from or to score."""
     if data.train.store.whole:
         return
-    for part, windows in windows_by_part(data).items():
+    for part, windows in data.metadata.windows.items():
         if not any(windows.cut(batch).counts.any() for batch in windows.in_order(1024)):
             raise TooLittleDataError(
                 f"too little was observed: no window for {part} has both a whole patch of {windows.model.patch_length} "

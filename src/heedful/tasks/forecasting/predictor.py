@@ -17,11 +17,10 @@ from torch import Tensor, nn
 
 from ...config import Config, FamilyConfig
 from ...core import Forecaster
-from ...data.series import ColumnScale, Series, read_series
-from ...data.series.dates import format_time
+from ...data.series import ColumnScale, Series, format_time, read_series
 from ...errors import ConfigError, DataError, unknown
 from ...families import Imported
-from ...lens.trace import Trace, hookable_copy, trace
+from ...lens.trace import trace
 from ..bundle import Bundle
 from ..inspection.document import Inspection, check_options, patch_token
 from ..predictor import InputKind, ItemError, OutputKind, Predictor
@@ -138,7 +137,7 @@ class SeriesForecaster(Predictor[Any, Any]):
         if not np.isfinite(forecast).all():
             largest = np.nanmax(np.abs(self._unscaled(series.rows)))
             raise ItemError(
-                self.item_name, index, f"the forecast is no number; its values, up to {largest:g}, are too large"
+                self.item_name, index, f"the forecast is not finite; values of up to {largest:g} are too large"
             )
         return (forecast[:, 0] if series.flat else forecast).tolist()
 
@@ -186,6 +185,9 @@ class SeriesForecaster(Predictor[Any, Any]):
             (forecast,) = self.predict([values])
         except ItemError as error:
             raise DataError(f"{item}: {error.reason}" if table else error.reason) from None
+        forecaster, row = self.hookable_copy(), column // self.module.embedding.n_channels
+        with trace(forecaster.module) as traced:  # on the row that contains the column
+            forecaster._forecast(self.prepared(values).rows[row][None])
         context = newest(values, length).reshape(length, -1)[:, column].tolist()
         times = None if table is None else table.times
         embedding = self.module.embedding
@@ -204,7 +206,7 @@ class SeriesForecaster(Predictor[Any, Any]):
                 "truth": None,
                 "patches": patches,
             },
-            **inspection.internals(self.module, self._trace(values, column)),
+            **inspection.internals(self.module, traced),
         }
 
     def _read_table(self, path: Path, options: Mapping[str, Any]) -> Series:
@@ -217,17 +219,6 @@ class SeriesForecaster(Predictor[Any, Any]):
         if len(first.columns) > 1 and "column" not in options:
             warnings.warn(f"{path}: of {len(first.columns):,} columns {first.columns[0]!r} is shown", stacklevel=2)
         return first
-
-    @torch.inference_mode()
-    def _trace(self, values: Any, column: int) -> Trace:
-        """Trace the module on the row that contains a column."""
-        module = hookable_copy(self.module)
-        rows = torch.from_numpy(self.prepared(values).rows)
-        row = rows[column // module.embedding.n_channels][None].to(next(module.parameters()).device)
-        observed = ~row.isnan().any(dim=2)
-        with trace(module) as seen:
-            module(row, None if observed.all() else observed)
-        return seen
 
 
 def newest(series: object, length: int) -> NDArray[np.float64]:
@@ -251,19 +242,12 @@ def _numbers(series: Any) -> NDArray[np.float64]:
         array = np.asarray(series)
     except ValueError:
         raise DataError(f"{FORMS}; the rows of this one differ in length") from None
-    if array.dtype == object:  # numbers with None among them, or too long for a machine's
-        array = np.array([_number(value) for value in array.flat]).reshape(array.shape)
-    if array.dtype.kind not in "iuf":
+    for value in array.flat if array.dtype == object else ():  # with None, or numbers too long for a machine's
+        if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating | None):
+            raise DataError(f"{FORMS}; this one holds {value!r:.100} ({type(value).__name__})")
+    if array.dtype.kind not in "iufO":
         raise DataError(f"{FORMS}; this one holds {array.dtype}")
-    return array.astype(np.float64)
-
-
-def _number(value: Any) -> float:
-    if value is None:
-        return float("nan")
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise DataError(f"{FORMS}; this one holds {value!r:.100} ({type(value).__name__})")
     try:
-        return float(value)
+        return array.astype(np.float64)  # None becomes NaN
     except OverflowError:
-        return float("inf")
+        return np.full(array.shape, np.inf)

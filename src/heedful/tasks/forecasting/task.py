@@ -36,7 +36,6 @@ from .data import (
     WindowBatches,
     divide_series,
     prepare_series,
-    windows_by_part,
 )
 from .predictor import LINEAR_FILE, ForecastSettings, SeriesForecaster
 from .scoring import MODEL, SPOKEN, Linear, errors_of, evaluate_windows, forecast_of, rivals
@@ -121,7 +120,7 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
 
     def final_evaluation(self, predictor: SeriesForecaster) -> dict[str, Any]:
         """Score all validation and test windows; the linear baseline goes into the bundle."""
-        windows, season = windows_by_part(self.data), self.data.metadata.season
+        windows, season = self.data.metadata.windows, self.data.metadata.season
         predictor.linear = Linear.fit(windows["train"], windows["valid"])
         scores = {
             part: evaluate_windows(predictor.module, windows[part], season, predictor.linear)
@@ -146,7 +145,30 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         return f"{columns}: {module.head.horizon} steps from {module.context_length}"
 
     def evaluate(self, predictor: SeriesForecaster, files: Files) -> dict[str, Any]:
-        return evaluate_files(predictor, files.train, files.columns)
+        """Return scores over every window of the files, in the form of metrics.json, and "forecasts" of some.
+
+        The linear model is the one of the training run: nothing is learned from these files. Columns are for a model
+        whose own have no names.
+        """
+        names, columns, model = predictor.settings.columns, files.columns, predictor.config
+        assert isinstance(model, PatchTSTConfig)  # as the predictor's module is a Forecaster
+        if names and columns is not None and columns != names:
+            raise DataError(f"this model forecasts {', '.join(names)}, not {', '.join(columns)}; leave out --columns")
+        series = _read(predictor, files.train, columns)
+        with TemporaryDirectory() as folder:
+            store = SeriesStore.write(folder, series, predictor.settings.scale)
+            size = model.context_length + model.horizon
+            spans = [(stored.start, max(0, stored.steps - size + 1)) for stored in store.series]
+            windows = SeriesWindows(store, spans, model.changed(n_channels=len(store.columns)))
+            if not len(windows):
+                longest = max(series, key=len)
+                raise DataError(
+                    f"{longest.name} has {len(longest):,} steps; to score a forecast of {model.horizon} from "
+                    f"{model.context_length}, at least {size:,} are needed"
+                )
+            season = predictor.settings.season or store.season
+            scores = evaluate_windows(predictor.module, windows, season, predictor.linear)
+            return {**scores, "forecasts": looks(predictor, windows)}
 
     def card_notes(self, predictor: SeriesForecaster, metrics: Mapping[str, Any]) -> list[str]:
         units = "Errors are in units of the training part's deviation; `metrics.json` has them in those of the file."
@@ -186,36 +208,6 @@ def _plot(look: Mapping[str, Any]) -> ForecastPlot:
         [(begin, end) for begin, end in look["attention"]["patches"]],
         look["attention"]["mean"],
     )
-
-
-def evaluate_files(
-    predictor: SeriesForecaster, paths: Sequence[str | Path], columns: Sequence[str] | None = None
-) -> dict[str, Any]:
-    """Return scores over every window of the files, in the form of metrics.json, and "forecasts" of some.
-
-    The linear model is the one of the training run: nothing is learned from these files. `columns` are for a model
-    whose own have no names.
-    """
-    names, model = predictor.settings.columns, predictor.config
-    assert isinstance(model, PatchTSTConfig)  # as the predictor's module is a Forecaster
-    if names and columns is not None and tuple(columns) != names:
-        raise DataError(f"this model forecasts {', '.join(names)}, not {', '.join(columns)}; leave out --columns")
-    series = _read(predictor, paths, columns)
-    with TemporaryDirectory() as folder:
-        store = SeriesStore.write(folder, series, predictor.settings.scale)
-        size = model.context_length + model.horizon
-        spans = [(series_info.start, max(0, series_info.steps - size + 1)) for series_info in store.series]
-        windows = SeriesWindows(store, spans, model.changed(n_channels=len(store.columns)))
-        if not len(windows):
-            longest = max(series, key=len)
-            raise DataError(
-                f"{longest.name} has {len(longest):,} steps; to score a forecast of {model.horizon} from "
-                f"{model.context_length}, at least {size:,} are needed"
-            )
-        scores = evaluate_windows(
-            predictor.module, windows, predictor.settings.season or store.season, predictor.linear
-        )
-        return {**scores, "forecasts": looks(predictor, windows)}
 
 
 def forecast_files(predictor: SeriesForecaster, paths: Sequence[str | Path]) -> list[dict[str, Any]]:

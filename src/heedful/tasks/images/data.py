@@ -17,8 +17,18 @@ from torch import Tensor
 
 from ...config import Config, FamilyConfig, read_mapping
 from ...data.batch import TensorBatch
-from ...data.image_sets import RESAMPLE, ImageSource, common_shape, image_sources, resized_images
-from ...data.image_sets.store import TRAIN, UNUSED, VALID, ImageStore, write_images
+from ...data.image_sets import (
+    RESAMPLE,
+    TRAIN,
+    UNUSED,
+    VALID,
+    ImageSource,
+    ImageStore,
+    common_shape,
+    image_sources,
+    resized_images,
+    write_images,
+)
 from ...data.labeled_texts import sorted_labels
 from ...data.report import ImageReport
 from ...data.validation_split import held_out
@@ -93,8 +103,8 @@ class ImagesConfig(RunConfig):
         model: Any = self.model
         self.require(
             isinstance(self.model, ImageConfig) and model.head in ("classes", "distilled"),
-            f"a model of the family {model.family!r} with the head {getattr(model, 'head', None)!r} does not tell "
-            "classes of images apart; vit and deit with a head of classes do",
+            f"a model of the family {model.family!r} with the head {getattr(model, 'head', None)!r} cannot "
+            "classify images; use vit or deit with head=classes or distilled",
         )
 
     @property
@@ -115,39 +125,19 @@ def _patch_size(size: int, model: ImageConfig) -> int:
     fitting = [side for side in range(1, size + 1) if size % side == 0 and wanted / 2 <= side <= wanted * 2]
     if not fitting:
         raise ConfigError(
-            f"images of {size} x {size} cannot be cut into patches of about {wanted:.0f} pixels; choose what fits: "
-            "data.image_size, or model.patch_size"
+            f"images of {size} x {size} cannot be cut into patches of about {wanted:.0f} pixels; change "
+            "data.image_size or model.patch_size"
         )
     return min(fitting, key=lambda side: abs(side - wanted))
 
 
-@dataclass(frozen=True, eq=False)
-class ImageSubset:
-    """Some rows of a store: the training images, or the validation images."""
-
-    store: ImageStore
-    rows: NDArray[np.intp]
-
-    @property
-    def fingerprint(self) -> str:
-        return self.store.fingerprint
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def place(self, row: int) -> str:
-        """Return the file or row that an image was read from."""
-        return self.store.place(row)
-
-
-ImageData = TrainingData[ImageSubset, None, ImageSettings]
+ImageData = TrainingData[ImageStore, None, ImageSettings]
 
 
 def open_images(folder: Path) -> ImageData:
     """Open the store and the settings that `prepare_images` has written."""
     store = ImageStore(folder / IMAGES)
-    train, valid = (ImageSubset(store, store.rows(part)) for part in (TRAIN, VALID))
-    return TrainingData(folder, train, valid, None, read_settings(folder))
+    return TrainingData(folder, store.part(TRAIN), store.part(VALID), None, read_settings(folder))
 
 
 def read_settings(folder: Path) -> ImageSettings:
@@ -155,7 +145,7 @@ def read_settings(folder: Path) -> ImageSettings:
     try:
         return ImageSettings.from_dict(read_mapping(folder / SETTINGS))
     except ConfigError as error:
-        raise DataError(f"what was made of the images cannot be used: {error}") from None
+        raise DataError(f"the prepared images cannot be used: {error}") from None
 
 
 def sources_of(files: Files) -> tuple[list[ImageSource], list[ImageSource]]:
@@ -211,13 +201,11 @@ def prepare_images(
                     report,
                 )
         ids = {label: number for number, label in enumerate(labels)}
-        writer.finish(
-            [ids.get(row.label, -1) for row in rows], [row.part for row in rows]
-        )  # a dropped one may have none
+        writer.labels = [ids.get(row.label, -1) for row in rows]  # a dropped one may have none
+        writer.parts = [row.part for row in rows]
     settings = trained
     if settings is None:
-        store = ImageStore(folder / IMAGES)
-        mean, std = mean_and_std(store)
+        mean, std = mean_and_std(ImageStore(folder / IMAGES).part(TRAIN))
         settings = ImageSettings(labels=labels, resize=(size, size), resample=RESAMPLE, mean=mean, std=std)
     settings.save(folder / SETTINGS)
     return open_images(folder), report
@@ -251,11 +239,10 @@ def _labels(report: DataReport[ImageReport], trained: ImageSettings | None) -> t
 
 
 def mean_and_std(store: ImageStore) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return mean and deviation of each channel over the training images, exact, with pixels from 0 to 1."""
-    rows = store.rows(TRAIN)
+    """Return mean and deviation of each channel over images, exact, with pixels from 0 to 1."""
     counts = np.zeros((store.pixels.shape[-1], 256), np.int64)
-    for first in range(0, len(rows), CHUNK):
-        pixels = store.pixels[rows[first : first + CHUNK]]
+    for first in range(0, len(store), CHUNK):
+        pixels = store.pixels[store.rows[first : first + CHUNK]]
         counts += [np.bincount(pixels[..., channel].ravel(), minlength=256) for channel in range(len(counts))]
     level: NDArray[np.float64] = np.arange(256) / 255
     total = counts.sum(axis=1)
@@ -290,9 +277,9 @@ class ImageBatch(TensorBatch):
 class ImageLoader(EvenBatches[ImageBatch]):
     """The images of a subset as batches of at most `batch_size`."""
 
-    def __init__(self, images: ImageSubset, batch_size: int, seed: int = 0) -> None:
+    def __init__(self, images: ImageStore, batch_size: int, seed: int = 0) -> None:
         super().__init__(images.rows, batch_size, seed)
-        self.store = images.store
+        self.store = images
 
     def batch(self, rows: NDArray[np.intp], size: int) -> ImageBatch:
         """Return rows as a batch; padding rows are black."""

@@ -30,7 +30,7 @@ from ...lens.recorder import record
 from ...lens.report import SeenImage
 from ...lens.trace import trace
 from ..inspection.document import Inspection, check_options, patch_token, ranked_classes
-from ..predictor import InputKind, OutputKind, Predictor
+from ..predictor import InputKind, OutputKind, Predictor, in_chunks
 from ..text_encoder import BATCH_TOKENS
 
 PREPROCESSOR = "preprocessor_config.json"
@@ -97,14 +97,14 @@ class ImageSettings(Config):
         )
         self.require(
             len(self.resize) != 1 or bool(self.crop),
-            "where resize sets the shorter side alone, crop must say what is cut out of the middle",
+            "if resize is one number (the shorter side), crop is needed too",
         )
         sides = self.resize if len(self.resize) == 2 else self.resize * 2
         self.require(
             all(cut <= side for cut, side in zip(self.crop, sides, strict=False)),
             f"a crop of {self.crop} is larger than what resize={self.resize} gives",
         )
-        self.require(len(self.mean) == len(self.std), "mean and std have one number each for every channel")
+        self.require(len(self.mean) == len(self.std), "mean and std need one number for each channel")
         self.require(all(std > 0 for std in self.std), f"std must be above 0, not {self.std}")
 
 
@@ -136,13 +136,10 @@ class ImageClassifier(Predictor[Any, dict[str, float]]):
 
         An image is a path, the bytes of a file, a Pillow image, or an array or nested lists: see `data.images`.
         """
-        images_list, rows = self._listed(images), self.batch_size
         return [
             answer
-            for first in range(0, len(images_list), rows)
-            for answer in self.look(
-                [self._numbered(image, index) for index, image in enumerate(images_list[first : first + rows], first)]
-            )
+            for chunk in in_chunks(enumerate(self._listed(images)), self.batch_size)
+            for answer in self.look([self._numbered(image, index) for index, image in chunk])
         ]
 
     @property
@@ -170,7 +167,9 @@ class ImageClassifier(Predictor[Any, dict[str, float]]):
         """Return a published model with the preprocessing of its authors."""
         config: Any = checkpoint.config
         n_classes = _n_classes(config, checkpoint.module)
-        labels = _told_apart(checkpoint.labels) or tuple(map(str, range(n_classes)))
+        times = Counter(checkpoint.labels)  # a crane is a bird and a machine: names that several have get their number
+        names = (f"{name} ({n})" if times[name] > 1 else name for n, name in enumerate(checkpoint.labels))
+        labels = tuple(names) or tuple(map(str, range(n_classes)))
         return cls(config, checkpoint.module, published_settings(folder, config, labels))
 
     def hf_files(self, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -231,16 +230,10 @@ def _n_classes(config: FamilyConfig, module: nn.Module) -> int:
     head = next((part for part in module.modules() if isinstance(part, ClassHead)), None)
     if head is None or not isinstance(module.embedding, PatchEmbedding):
         raise ConfigError(
-            f"a model of the family {config.family!r} with the head {getattr(config, 'head', None)!r} does not tell "
-            "classes of images apart; one with a head of classes does"
+            f"a model of the family {config.family!r} with the head {getattr(config, 'head', None)!r} cannot "
+            "classify images; one with a classification head can"
         )
     return head.out_proj.out_features
-
-
-def _told_apart(labels: Sequence[str]) -> tuple[str, ...]:
-    """Add its number to a name that several classes have (a crane is a bird and a machine)."""
-    times = Counter(labels)
-    return tuple(f"{label} ({place})" if times[label] > 1 else label for place, label in enumerate(labels))
 
 
 def prepare_pixels(pixels: Pixels, settings: ImageSettings, height: int, width: int) -> NDArray[np.float32]:

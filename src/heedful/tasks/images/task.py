@@ -8,7 +8,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,8 +19,7 @@ from torch.nn import functional as F
 
 from ...config import FamilyConfig
 from ...core import Learned, PatchEmbedding
-from ...data.image_sets import LabeledImage, image_sources
-from ...data.image_sets.store import VALID, ImageStore
+from ...data.image_sets import VALID, ImageStore, LabeledImage, image_sources
 from ...data.report import ImageReport
 from ...errors import DataError
 from ...lens.report import Confusion, SeenImage
@@ -90,7 +89,7 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
         return open_images(folder)
 
     def model_config(self) -> FamilyConfig:
-        size, _, n_channels = self.data.train.store.pixels.shape[1:]
+        size, _, n_channels = self.data.train.pixels.shape[1:]
         return self.config.model_for(size, n_channels, len(self.data.metadata.labels))
 
     def build(self) -> nn.Module:
@@ -127,16 +126,17 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
                 sums = cross_entropy(logits, batch.labels, batch.keep)
                 plain, count = plain + sums.plain, count + sums.n
                 taken.append(logits[: len(batch.rows)].argmax(dim=-1))
-        labels = self.data.valid.store.labels[self.data.valid.rows]
+        labels = self.data.valid.labels[self.data.valid.rows]
         predicted = torch.cat(taken).cpu().numpy()
         confusion = confusion_matrix(labels.tolist(), predicted, len(self.data.metadata.labels))
         return {"loss": float(plain / count), "accuracy": accuracy(confusion), "macro_f1": macro_f1(confusion)}
 
     def final_evaluation(self, predictor: ImageClassifier) -> dict[str, Any]:
         """Score all validation images, prepared as a user's would be."""
-        store, labels = self.data.valid.store, predictor.settings.labels
-        rows = self.data.valid.rows.tolist()
-        images = (LabeledImage(store.pixels[row], labels[store.labels[row]], store.place(row)) for row in rows)
+        store, labels = self.data.valid, predictor.settings.labels
+        images = (
+            LabeledImage(store.pixels[row], labels[store.labels[row]], store.place(row)) for row in store.rows.tolist()
+        )
         return evaluate_images(predictor, images)
 
     def identity(self) -> dict[str, str]:
@@ -164,7 +164,9 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
         ]
 
     def evaluate(self, predictor: ImageClassifier, files: Files) -> dict[str, Any]:
-        return evaluate_files(predictor, files.train, files.columns)["validation"]
+        """Return the scores over the images of the files; of a set with a test part (t10k, x_test), over that part."""
+        sources = image_sources(files.train, part="test", columns=files.columns)
+        return evaluate_images(predictor, chain.from_iterable(source.images() for source in sources))["validation"]
 
     def report_sections(self, predictor: ImageClassifier, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         """Return the confusion matrix and, if the run's images are there, what the model attends to in some."""
@@ -246,7 +248,6 @@ def evaluate_images(classifier: ImageClassifier, images: Iterable[LabeledImage])
     An image that cannot be read is an error: without it, the score would be of another set.
     """
     labels = classifier.settings.labels
-    true: list[int] = []
     probabilities: list[list[float]] = []
     guesses: list[dict[str, Any]] = []
     for chunk in in_chunks(images, CHUNK):
@@ -254,53 +255,35 @@ def evaluate_images(classifier: ImageClassifier, images: Iterable[LabeledImage])
         with located([image.place for image in chunk]):
             answers = classifier.predict([image.image for image in chunk])
         for image, answer in zip(chunk, answers, strict=True):
-            best = next(iter(answer))
-            true.append(labels.index(image.label))
+            best, probability = next(iter(answer.items()))
             probabilities.append([answer[label] for label in labels])
-            guesses.append(
-                {
-                    "place": image.place,
-                    "label": image.label,
-                    "prediction": best,
-                    "probability": answer[best],
-                    "of_label": answer[image.label],
-                }
-            )
+            guess = {"place": image.place, "label": image.label, "prediction": best, "probability": probability}
+            guesses.append(guess)
     if not guesses:
         raise DataError("there is no image to evaluate on")
+    true = [labels.index(guess["label"]) for guess in guesses]
     scores = class_scores(true, np.array(probabilities), labels)
     return {"validation": scores.to_dict(), "samples": _samples(guesses)}
 
 
-def evaluate_files(
-    classifier: ImageClassifier, paths: Sequence[str], columns: Sequence[str] | None = None
-) -> dict[str, Any]:
-    """Evaluate on a set in files; if it has a test part (t10k, x_test), on that part."""
-    sources = image_sources(paths, part="test", columns=columns)
-    return evaluate_images(classifier, chain.from_iterable(source.images() for source in sources))
-
-
 def _samples(guesses: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the most confident mistakes, at most half of `SAMPLES`, then correct guesses, the classes taking turns."""
-    wrong = sorted(
-        (guess for guess in guesses if guess["label"] != guess["prediction"]), key=lambda guess: -guess["probability"]
-    )[: SAMPLES // 2]
-    turns: Counter[str] = Counter()
-    right: list[tuple[int, dict[str, Any]]] = []
+    wrong: list[dict[str, Any]] = []
+    right: dict[str, list[dict[str, Any]]] = {}
     for guess in guesses:
-        if guess["label"] == guess["prediction"]:
-            right.append((turns[guess["label"]], guess))
-            turns[guess["label"]] += 1
-    right.sort(key=lambda item: item[0])
-    return [*wrong, *(guess for _, guess in right[: SAMPLES - len(wrong)])]
+        is_right = guess["label"] == guess["prediction"]
+        (right.setdefault(guess["label"], []) if is_right else wrong).append(guess)
+    surest = sorted(wrong, key=lambda guess: -guess["probability"])[: SAMPLES // 2]
+    in_turns = (guess for turn in zip_longest(*right.values()) for guess in turn if guess is not None)
+    return [*surest, *islice(in_turns, SAMPLES - len(surest))]
 
 
 def see_samples(
     classifier: ImageClassifier, data: Path, samples: Sequence[Mapping[str, Any]], n: int = 8
 ) -> list[SeenImage]:
     """Return attention pictures of some `samples` of metrics.json, half of them mistakes if there are enough."""
-    store = ImageStore(data / IMAGES)
-    at = {store.place(row): row for row in store.rows(VALID).tolist()}
+    store = ImageStore(data / IMAGES).part(VALID)
+    at = {store.place(row): row for row in store.rows.tolist()}
     wrong, right = (
         [sample for sample in samples if (sample["label"] == sample["prediction"]) is truth] for truth in (False, True)
     )

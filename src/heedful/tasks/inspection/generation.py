@@ -44,7 +44,7 @@ FATES = {
 
 SearchTrace = Sequence[SearchStep]  # as the engine fills it, step by step
 Spell = Callable[[Sequence[int]], str]  # the text of the last of some tokens
-Words = tuple[list[str], list[int | None]]  # and for each token the index of its word; None for tokens of no word
+WordList = tuple[list[str], list[int | None]]  # words, and for each token the index of its word, if it has one
 
 
 class InspectedAnswer(NamedTuple):
@@ -152,8 +152,8 @@ def _continue(generator: TextGenerator, ids: list[int], options: Mapping[str, An
     fitting = limit - len(ids) + 1
     if "max_new_tokens" not in options and fitting > 0:
         warnings.warn(
-            f"this model sees {limit:,} tokens at once, and the text has {len(ids):,} of them: the answer is cut after "
-            f"{fitting:,} new ones, so that the page shows all that the model did",
+            f"this model sees {limit:,} tokens at once, and the text has {len(ids):,} of them: the answer is limited "
+            f"to {fitting:,} new tokens, so that the page can show all of it",
             stacklevel=2,
         )
         return _search(generator, ids, {**options, "max_new_tokens": fitting}, spell)
@@ -167,8 +167,7 @@ def _forced_answer(generator: TextGenerator, ids: list[int], options: Mapping[st
     """Return the answer that the option `target` gives, in the tokens that training would use."""
     if extra := [option for option in options if option != "target"]:
         raise ConfigError(
-            f"a given target excludes searching for an answer: leave out {' and '.join(map(repr, extra))}, "
-            "or leave out 'target'"
+            f"with a target, no answer is generated: leave out {' and '.join(map(repr, extra))}, or leave out 'target'"
         )
     text, forced, ends = tidy(plain(options["target"])), generator.forced(), generator.tokens.end
     tokens = generator.target_tokenizer.encode(text)
@@ -236,7 +235,7 @@ def _score(total: float, length: int, config: GenerationConfig) -> float:
     return total / config.length_normalizer(length)
 
 
-def words_of(tokenizer: Tokenizer | PublishedTokenizer, ids: Sequence[int], tokens: Sequence[TokenDict]) -> Words:
+def words_of(tokenizer: Tokenizer | PublishedTokenizer, ids: Sequence[int], tokens: Sequence[TokenDict]) -> WordList:
     """Return the words of a sentence from its ids and their tokens."""
     places = [token["word"] for token in tokens]
     texts: dict[int, str] = {}
@@ -247,7 +246,7 @@ def words_of(tokenizer: Tokenizer | PublishedTokenizer, ids: Sequence[int], toke
 
 
 def alignment(
-    rows: Mapping[Head, Tensor], source: Words, target: Words, arrays: Arrays, kind: Kind
+    rows: Mapping[Head, Tensor], source: WordList, target: WordList, arrays: Arrays, kind: Kind
 ) -> dict[str, Any] | None:
     """Return the alignment maps between words, from the weights (T, S) of each head; None without words.
 

@@ -79,7 +79,7 @@ class LanguageModelConfig(RunConfig):
         self.require_positive("context", "stride")
         self.require(
             is_decoder_only(self.model),
-            f"a model of the family {self.model.title!r} does not continue text; use gpt2 or llama, for example",
+            f"a model of the family {self.model.title!r} does not generate text; use gpt2 or llama, for example",
         )
         room: int | None = getattr(self.model, "max_length", None)
         self.require(
@@ -124,19 +124,12 @@ def is_decoder_only(model: FamilyConfig) -> bool:
 
 @dataclass(frozen=True)
 class CorpusSizes:
-    """What the token ids do not say about a corpus.
+    """What the token ids do not say about a corpus."""
 
-    Attributes:
-        characters: The length of the validation text.
-        bytes: The same in UTF-8.
-        start: The token that stands before a text.
-        end: The token between documents; None where the training text has only one document.
-    """
-
-    characters: int
-    bytes: int
-    start: int
-    end: int | None
+    characters: int  # of the validation text
+    bytes: int  # of the validation text in UTF-8
+    start: int  # the token that stands before a text
+    end: int | None  # the token between documents; None where the training text has only one document
 
 
 CorpusData = TrainingData[TokenStore, PublishedTokenizer, CorpusSizes]
@@ -151,7 +144,7 @@ def split_corpus(config: LanguageModelConfig, files: Files) -> tuple[Corpus, Cor
         valid = Corpus(tuple(text_files(files.valid, report.valid)))
         in_both = {path.resolve() for path in text.files} & {path.resolve() for path in valid.files}
         if in_both:
-            raise DataError(f"{min(in_both)} is given for training and for validation; the score would be of memory")
+            raise DataError(f"{min(in_both)} is given for both training and validation; the score would be invalid")
         text.survey(report.train)
         valid.survey(report.valid)
         report.train.extra["held_out"] = 0

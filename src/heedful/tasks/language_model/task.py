@@ -28,14 +28,7 @@ from ..predictor import located
 from ..run import DataReport, Files, Task, TooLittleDataError
 from ..run.task import DATA, TRAIN, VALID, settings_json
 from ..scoring import Score
-from .data import (
-    CorpusData,
-    CorpusSizes,
-    LanguageModelConfig,
-    encode_corpus,
-    split_corpus,
-    train_tokenizer,
-)
+from .data import CorpusData, CorpusSizes, LanguageModelConfig, encode_corpus, split_corpus, train_tokenizer
 from .predictor import CausalLanguageModel, LanguageModelSettings, TextScore, half_context, negative_log_likelihood
 
 SIZES = "sizes.json"  # in a run's data folder
@@ -101,7 +94,7 @@ class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
         try:
             sizes = CorpusSizes(**read_mapping(folder / SIZES))
         except (ConfigError, TypeError) as error:  # missing, or with other keys
-            raise DataError(f"{folder / SIZES} is not as it was written: {error}") from None
+            raise DataError(f"{folder / SIZES} was changed since it was written: {error}") from None
         stores = TokenStore(folder / TRAIN), TokenStore(folder / VALID)
         return CorpusData(folder, *stores, PublishedTokenizer.load(folder / NAME), sizes)
 

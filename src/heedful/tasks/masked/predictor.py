@@ -103,7 +103,7 @@ class MaskedLanguageModel(TextEncoderPredictor[str]):
         if not isinstance(item, str) or mask not in item:
             for sign in SIGNS:
                 if isinstance(item, str) and sign in item:
-                    raise DataError(f"{sign} is another model's sign for a gap; write {mask} where a word is missing")
+                    raise DataError(f"{sign} marks a gap for other models; write {mask} where a word is missing")
             encoded = super().prepared(item)
             self.run_encoded([encoded])
             return InspectedText(encoded)

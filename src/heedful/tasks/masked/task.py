@@ -4,7 +4,7 @@ Shapes: P tokens to be guessed, V vocabulary.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,17 +18,17 @@ from ...core import padding
 from ...data.corpus import text_files
 from ...data.published_tokenizer import PublishedTokenizer, chunks
 from ...data.report import TextReport
-from ...data.store import Encoded, TokenStore
+from ...data.store import TokenStore
 from ...errors import DataError
 from ...training.config import TrainingConfig
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
-from ..class_scores import share_interval
+from ..class_scores import evaluation, share_interval
 from ..run import Files
 from ..run.task import settings_json
 from ..scoring import Score
 from ..text_encoder import BATCH_TOKENS
-from ..text_encoder_task import TextConfig, TextEncoderConfig, TextEncoderTask, TextMetadata
+from ..text_encoder_task import EncodedRow, TextConfig, TextEncoderConfig, TextEncoderTask, TextMetadata
 from .data import MaskedBatch, MaskedLoader, Masking, MaskingConfig, PlainText, read_texts
 from .predictor import MaskedLanguageModel, MaskedLanguageModelSettings, mask_token
 
@@ -75,22 +75,15 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, MaskedBatch]):
     def list_files(self, config: MaskedConfig, paths: Sequence[str]) -> list[Path]:
         return text_files(paths)
 
-    def read(
-        self, config: MaskedConfig, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport
-    ) -> Iterator[PlainText]:
-        return read_texts(paths, config.data.text, report)
+    def read(self, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport) -> Iterator[PlainText]:
+        return read_texts(paths, self.config.data.text, report)
 
     def encode(
-        self,
-        config: MaskedConfig,
-        examples: Iterable[PlainText],
-        tokenizer: PublishedTokenizer,
-        metadata: TextMetadata,
-        report: TextReport,
-    ) -> Iterator[Encoded]:
-        """Yield unmasked rows; masks are drawn for each batch. A tokenizer without a mask token is refused first."""
-        mask_token(tokenizer)
-        return encoded(examples, tokenizer, config.limit)
+        self, example: PlainText, tokenizer: PublishedTokenizer, metadata: TextMetadata, report: TextReport
+    ) -> Iterator[EncodedRow]:
+        """Yield unmasked rows, several of a text that is too long; masks are drawn for each batch."""
+        mask_token(tokenizer)  # a tokenizer without one is refused
+        return ((ids, ()) for ids in chunks(tokenizer, tokenizer.encode(example.text), self.config.limit))
 
     def setup(self) -> None:
         """Monitor the loss over all validation texts, which always have the same masks."""
@@ -122,7 +115,7 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, MaskedBatch]):
             "frequency_perplexity": Score("perplexity by frequency alone", math.exp(min(loss, MAX_LOSS))),
             "frequency_accuracy": Score("accuracy by frequency alone", accuracy),
         }
-        return {"validation": {"n": len(self.data.valid), "masked": n, "scores": _to_dict(scores)}}
+        return {"validation": evaluation(len(self.data.valid), scores, masked=n)}
 
     def identity(self) -> dict[str, str]:
         return {**super().identity(), "masking": settings_json(self.config.masking)}
@@ -142,13 +135,17 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, MaskedBatch]):
         tokenizer, limit = predictor.tokenizer, predictor.module.encoder.positions.limit
         with TemporaryDirectory() as folder:
             try:
-                rows = encoded(read_texts(files.train, "line", TextReport()), tokenizer, limit)
+                rows = (
+                    (ids, (), (text.file, text.line))
+                    for text in read_texts(files.train, "line", TextReport())
+                    for ids in chunks(tokenizer, tokenizer.encode(text.text), limit)
+                )
                 store = TokenStore.write(Path(folder) / "texts", rows, vocab_size=tokenizer.largest + 1)
             except DataError as error:
                 raise DataError(f"{', '.join(files.train)}: there is no text to evaluate on ({error})") from None
             loader = MaskedLoader(store, BATCH_TOKENS, Masking(MaskingConfig(), tokenizer))
             scores, n = score(predictor.module, loader)
-            return {"n": len(store), "masked": n, "scores": _to_dict(scores)}
+            return evaluation(len(store), scores, masked=n)
 
     def _by_frequency(self) -> tuple[float, float]:
         """Return loss and accuracy of predicting from token frequencies in training, with add-one smoothing."""
@@ -162,13 +159,6 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, MaskedBatch]):
             loss -= float(np.log(counts[targets] / total).sum())
             right, n = right + int((targets == commonest).sum()), n + len(targets)
         return loss / n, 100.0 * right / n
-
-
-def encoded(texts: Iterable[PlainText], tokenizer: PublishedTokenizer, limit: int) -> Iterator[Encoded]:
-    """Yield token ids; a text that is too long becomes several rows, so nothing is lost."""
-    for text in texts:
-        for ids in chunks(tokenizer, tokenizer.encode(text.text), limit):
-            yield ids, (), (text.file, text.line)
 
 
 @torch.inference_mode()
@@ -190,10 +180,6 @@ def score(module: nn.Module, loader: MaskedLoader) -> tuple[dict[str, Score], in
         "accuracy": Score("accuracy of masked tokens", accuracy, interval=share_interval(accuracy, n)),
     }
     return scores, n
-
-
-def _to_dict(scores: Mapping[str, Score]) -> dict[str, Any]:
-    return {name: score.to_dict() for name, score in scores.items()}
 
 
 def _forward(module: nn.Module, batch: MaskedBatch) -> Tensor:

@@ -17,8 +17,7 @@ from ...data.published_tokenizer import EncodedWindow, PublishedTokenizer
 from ...errors import DataError
 from ...families import Imported
 from ..predictor import OutputKind, plain
-from ..text_encoder import InspectedText, Text
-from ..text_windows import WindowPredictor
+from ..text_encoder import InspectedText, Text, WindowPredictor
 
 MAX_TOKENS = 384  # of a window, as in BERT's paper, where the model reads as many
 STRIDE = 128  # tokens that neighboring windows share
@@ -95,8 +94,7 @@ class QuestionAnswerer(WindowPredictor[ExtractedAnswer]):
         Probabilities are over all spans of the context, and over no answer if the model can refuse.
         """
         return [
-            self.ranked(context, scores, count)
-            for (_, context), scores in zip(items, self.span_scores(items), strict=True)
+            self.ranked(item[1], scores, count) for item, scores in zip(items, self.span_scores(items), strict=True)
         ]
 
     def ranked(self, context: str, spans: SpanScores, count: int) -> list[ExtractedAnswer]:

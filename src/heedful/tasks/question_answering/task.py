@@ -4,7 +4,7 @@ Shapes: B windows, T tokens.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -18,27 +18,17 @@ from torch import nn
 from ...data.published_tokenizer import PublishedTokenizer
 from ...data.questions import AnswerSpan, QuestionExample, question_files, read_questions
 from ...data.report import TextReport
-from ...data.store import Encoded
 from ...data.text_batch import SpanBatch, TextBatch
 from ...errors import DataError
 from ...training.config import TrainingConfig
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
-from ..class_scores import answer_scores, answer_tokens, exact_match, token_f1
-from ..run import DataReport, Files
-from ..run.task import left_out
+from ..class_scores import answer_scores, answer_tokens, evaluation, exact_match, token_f1
+from ..run import DataReport
 from ..scoring import Score
 from ..text_encoder import Text, uses_segments
-from ..text_encoder_task import FINE_TUNING, TextEncoderConfig, TextMetadata
-from ..text_windows import SAMPLES, WindowedTextConfig, WindowTask
-from .predictor import (
-    MAX_TOKENS,
-    STRIDE,
-    QuestionAnswerer,
-    QuestionAnswererSettings,
-    SpanScores,
-    character_bounds,
-)
+from ..text_encoder_task import FINE_TUNING, EncodedRow, TextEncoderConfig, TextMetadata, WindowedTextConfig, WindowTask
+from .predictor import MAX_TOKENS, STRIDE, QuestionAnswerer, QuestionAnswererSettings, SpanScores, character_bounds
 
 ANSWERABLE, UNANSWERABLE = "with an answer", "without an answer"  # labels in the report of the data
 SENTENCE_END = re.compile(r"(?<=[.?!。？！])\s+")
@@ -92,11 +82,7 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]
         return question_files(paths)
 
     def read(
-        self,
-        config: QuestionAnsweringConfig,
-        columns: Sequence[str] | None,
-        paths: Sequence[str],
-        report: TextReport,
+        self, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport
     ) -> Iterator[QuestionExample]:
         """Read questions; count them in the report as answerable or not."""
         for example in read_questions(paths, columns=columns, report=report):
@@ -111,30 +97,23 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]
         return TextMetadata(can_refuse=report.train.labels[UNANSWERABLE] > 0)
 
     def encode(
-        self,
-        config: QuestionAnsweringConfig,
-        examples: Iterable[QuestionExample],
-        tokenizer: PublishedTokenizer,
-        metadata: TextMetadata,
-        report: TextReport,
-    ) -> Iterator[Encoded]:
+        self, example: QuestionExample, tokenizer: PublishedTokenizer, metadata: TextMetadata, report: TextReport
+    ) -> Iterator[EncodedRow]:
         """Yield a row for each window: its ids, then the answer's first and last token and where the context begins.
 
         A window without the answer has the first token, which means no answer, as both.
         """
-        for example in examples:
-            try:
-                windows = tokenizer.encode_windows(
-                    example.question, example.context, max_tokens=config.limit, stride=config.data.stride
-                )
-            except DataError:
-                report.drop("the question leaves no room for the context", example.place)
-                continue
-            for window in windows:
-                first, last = character_bounds(example.context, window)
-                start, end = _token_span(example.answers[0], first, last) if example.answers else (0, 0)
-                second = next(place for place, span in enumerate(window.offsets) if span is not None)
-                yield window.ids, (start, end, second), (example.file, example.line)
+        limit, stride = self.config.limit, self.config.data.stride
+        try:
+            windows = tokenizer.encode_windows(*example.texts, max_tokens=limit, stride=stride)
+        except DataError:
+            report.drop("the question leaves no room for the context", example.place)
+            return
+        for window in windows:
+            first, last = character_bounds(example.context, window)
+            start, end = _token_span(example.answers[0], first, last) if example.answers else (0, 0)
+            second = next(place for place, span in enumerate(window.offsets) if span is not None)
+            yield window.ids, (start, end, second)
 
     def parse_example(self, values: dict[str, Any]) -> QuestionExample:
         """Return a question with its answers as spans."""
@@ -155,9 +134,13 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]
         logits = logits.masked_fill(~batch.keep[..., None], torch.finfo(logits.dtype).min).transpose(1, 2)
         return cross_entropy(logits, batch.labels, batch.real[:, None].expand(-1, 2))
 
-    def scores(self, predictor: QuestionAnswerer) -> dict[str, Score]:
-        """Return exact match and F1 of all validation questions."""
-        return _scores(predictor, self.examples)
+    def scores(self, predictor: QuestionAnswerer, examples: Sequence[QuestionExample]) -> dict[str, Any]:
+        """Return exact match and F1."""
+        answers = [answer["answer"] for answer in predictor.predict(_items(examples))]
+        scores = evaluation(len(examples), answer_scores(answers, [_references(example) for example in examples]))
+        if not predictor.settings.can_refuse and not all(example.answers for example in examples):
+            scores["verdict"] = ["some questions have no answer, and this model has not learned to refuse"]
+        return scores
 
     # The result.
 
@@ -184,10 +167,7 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]
         baseline = answer_scores(similar, references)["f1"].value
         scores["baseline"] = Score("F1 of the sentence most like the question", baseline)
         return {
-            "validation": {
-                "n": len(self.examples),
-                "scores": {name: score.to_dict() for name, score in scores.items()},
-            },
+            "validation": evaluation(len(self.examples), scores),
             "samples": [
                 {
                     "source": example.question,
@@ -196,24 +176,10 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]
                     "score": 100.0 * answer["probability"],
                     "exact": exact_match(answer["answer"], accepted) == 1.0,
                 }
-                for example, accepted, answer in islice(zip(self.examples, references, answers, strict=True), SAMPLES)
+                for example, accepted, answer in islice(
+                    zip(self.examples, references, answers, strict=True), self.n_samples
+                )
             ],
-        }
-
-    def evaluate(self, predictor: QuestionAnswerer, files: Files) -> dict[str, Any]:
-        """Return exact match and F1 over every question of the files, and how many were left out."""
-        report = TextReport()
-        examples = list(read_questions(files.train, columns=files.columns, report=report))
-        if not examples:
-            raise DataError("there is no question to evaluate on")
-        scores = _scores(predictor, examples)
-        notes = left_out(report).get("verdict", [])
-        if not predictor.settings.can_refuse and not all(example.answers for example in examples):
-            notes.append("some questions have no answer, and this model has not learned to refuse")
-        return {
-            "n": len(examples),
-            "scores": {name: score.to_dict() for name, score in scores.items()},
-            **({"verdict": notes} if notes else {}),
         }
 
     def title(self, predictor: QuestionAnswerer) -> str:
@@ -244,11 +210,6 @@ def _references(example: QuestionExample) -> list[str]:
 
 def _items(examples: Sequence[QuestionExample]) -> list[Text]:
     return [(example.question, example.context) for example in examples]
-
-
-def _scores(predictor: QuestionAnswerer, examples: Sequence[QuestionExample]) -> dict[str, Score]:
-    answers = [answer["answer"] for answer in predictor.predict(_items(examples))]
-    return answer_scores(answers, [_references(example) for example in examples])
 
 
 def best_threshold(questions: Sequence[QuestionExample], spans: Sequence[SpanScores]) -> float:

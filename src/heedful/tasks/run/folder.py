@@ -76,11 +76,11 @@ def read_run(task: Task[C, Any, Any], out: str | Path) -> tuple[C, Files]:
         files = Files.from_dict(values.pop("files", None))
         if name != task.name:
             renamed = f": {unknown('task', name, RENAMED_TASKS.values())}" if name in RENAMED_TASKS else ""
-            raise ResumeError(f"the run in {out} is of the task {name}, not {task.name}{renamed}")
+            raise ResumeError(f"the run in {out} is for the task {name}, not {task.name}{renamed}")
         config: C = task.config_class.from_dict(values)
         return config, files
     except ConfigError as error:
-        raise ResumeError(f"{path} is not as the run wrote it: {error}") from None
+        raise ResumeError(f"{path} was changed since the run wrote it: {error}") from None
 
 
 def _earlier_artifacts(out: Path) -> list[str]:

@@ -56,10 +56,10 @@ class FinishedRun:
         self.folder, self.name = folder, folder.resolve().name
         bundle = Bundle.read(folder)
         if bundle.task != task.name:
-            raise BundleError(f"{folder} is a run of {bundle.task}, not of {task.name}, and cannot stand on one page")
+            raise BundleError(f"{folder} is a run of {bundle.task}, not of {task.name}; a page compares one task")
         self.predictor = task.predictor_class.from_bundle(folder, bundle)
         if not (folder / METRICS).is_file():
-            raise BundleError(f"{folder} holds no {METRICS}; a report is made from a folder that training wrote")
+            raise BundleError(f"{folder} has no {METRICS}; a report needs a folder that training wrote")
         self.metrics: dict[str, Any] = read_mapping(folder / METRICS)
         self.validation, self.training = self.metrics["validation"], self.metrics["training"]
         self.test_sets: dict[str, Any] = self.metrics.get("sets", {})
@@ -141,7 +141,7 @@ import heedful
 heedful.load("{out}").predict([…])
 ```
 
-## How good it is
+## Scores
 
 On {validation["n"]:,} {task.example_name} for validation:
 
@@ -150,13 +150,13 @@ On {validation["n"]:,} {task.example_name} for validation:
 {scores}
 
 {notes}
-The scores are of {task.example_name} like the training data; on others they will be worse. `report.html` shows more.
+These {task.example_name} resemble the training data; on other data, expect lower scores. `report.html` shows more.
 
-## How it was made
+## Training
 
 {training["steps"]:,} steps in {training["seconds"]:,.0f} s. It ended because {training["ended"]}.
 The weights are {training["weights"]}.
-`run.yaml` holds every setting and the names of the data files, `log.jsonl` the course of the training.
+`run.yaml` holds every setting and the names of the data files, `log.jsonl` the training log.
 """
 
 
@@ -166,7 +166,7 @@ def imported_card(model: Any, authors_card: str | None = None) -> str:
     authors = f"The authors' own card, with their license, is in {authors_card}.\n" if authors_card else ""
     return f"""# A model for {model.task}
 
-A model of the family {model.config.family} with {parameters:,} parameters, imported as it was published.
+A model of the family {model.config.family} with {parameters:,} parameters, imported without changes.
 {authors}
 ```python
 import heedful

@@ -18,6 +18,7 @@ from ...data.report import DataReport, SplitReport
 from ...data.validation_split import EVERY, held_out
 from ...errors import ConfigError, DataError, unknown
 from ...families import build, config_of
+from ...families.weights import put_weights
 from ...files import replacing, sha256_of
 from ...training.config import TrainingConfig
 from ...training.loss import Loss
@@ -32,18 +33,12 @@ LIMITS = ("steps", "epochs")  # of `training`
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig(Config):
-    """The settings of every run; a task adds its own.
-
-    Attributes:
-        preset: The model that is trained by default.
-        supports_r_drop: Whether the task's loss supports `training.r_drop`.
-        explicit: The settings that `from_dict` was called with; the others adapt to the data. None of a config that
-            was built with all its settings.
-    """
+    """The settings of every run; a task adds its own."""
 
     title: ClassVar[str] = "run"
-    preset: ClassVar[str]
-    supports_r_drop: ClassVar[bool] = False
+    preset: ClassVar[str]  # the model that is trained by default
+    supports_r_drop: ClassVar[bool] = False  # the task's loss supports `training.r_drop`
+    # What `from_dict` was called with: the other settings adapt to the data. None where all were chosen.
     explicit: ClassVar[Mapping[str, Any] | None] = None
 
     model: FamilyConfig
@@ -59,11 +54,17 @@ class RunConfig(Config):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read the settings of a file; a model without family or preset changes the default preset.
+        """Read the settings of a file; a model without family or preset changes the base, or the default preset.
 
         Settings that the file leaves out have the defaults of the task.
         """
         settings = dict(values)
+        model, base = settings.get("model", {}), settings.get("base")
+        if base is not None:
+            if isinstance(model, str) or (isinstance(model, Mapping) and "preset" in model):
+                raise ConfigError(f"{cls.title}: the base {base} is a model already; leave out the preset")
+            if isinstance(model, Mapping) and "family" not in model:  # a run.yaml is complete already
+                settings |= cls.settings_on_base(str(base), settings)
         model = settings.get("model")
         if isinstance(model, Mapping) and not model.keys() & {"preset", "family"}:
             model = {"preset": cls.preset, **model}
@@ -99,6 +100,11 @@ class RunConfig(Config):
         config = self.from_dict(values)
         object.__setattr__(config, "explicit", self.explicit)
         return config
+
+    @classmethod
+    def settings_on_base(cls, base: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the settings that a new run takes from a base, with the changes in `values`."""
+        return {}
 
     @classmethod
     def default_training(cls, values: Mapping[str, Any]) -> TrainingConfig:
@@ -149,20 +155,13 @@ MetadataT = TypeVar("MetadataT")
 
 @dataclass(frozen=True, eq=False)
 class TrainingData(Generic[StoreT, TokenizerT, MetadataT]):
-    """Everything that training needs from the data of a run.
+    """Everything that training needs from the data of a run."""
 
-    Attributes:
-        folder: The data folder of the run.
-        train, valid: The examples for training and for validation.
-        tokenizer: The tokenizer that encoded the examples; None where there are no tokens.
-        metadata: What else the task needs, such as the names of the classes.
-    """
-
-    folder: Path
+    folder: Path  # the data folder of the run
     train: StoreT
     valid: StoreT
-    tokenizer: TokenizerT
-    metadata: MetadataT
+    tokenizer: TokenizerT  # which encoded the examples; None where there are no tokens
+    metadata: MetadataT  # what else the task needs, such as the names of the classes
 
     def start_weights(self) -> dict[str, Tensor] | None:
         """Return the weights that training starts from; None for a run without a base."""
@@ -204,18 +203,12 @@ R = TypeVar("R", bound=SplitReport)
 
 @dataclass(frozen=True)
 class Split(Generic[E]):
-    """Examples for training and for validation, with none in both. Each pass reads them again.
-
-    Attributes:
-        read: Reads the examples of some paths.
-        digest: Identifies an example.
-        set_apart: The digests of the examples that are not trained on.
-    """
+    """Examples for training and for validation, with none in both. Each pass reads them again."""
 
     files: Files
-    read: Callable[[Sequence[str]], Iterator[E]]
-    digest: Callable[[E], bytes]
-    set_apart: frozenset[bytes]
+    read: Callable[[Sequence[str]], Iterator[E]]  # the examples of some paths
+    digest: Callable[[E], bytes]  # which identifies an example
+    set_apart: frozenset[bytes]  # the digests of the examples that are not trained on
 
     def train(self) -> Iterator[E]:
         return (example for example in self.read(self.files.train) if self.digest(example) not in self.set_apart)
@@ -294,9 +287,7 @@ class Task(ABC, Generic[C, D, B]):
     config_class: ClassVar[type[Any]]
     example_name: ClassVar[str] = "examples"  # in the plural
     artifacts: ClassVar[tuple[str, ...]] = ()  # further files and folders in a run's folder
-    frozen_settings: ClassVar[
-        tuple[str, ...]
-    ] = ()  # names in `data_settings` that cannot change once a run has trained
+    frozen_settings: ClassVar[tuple[str, ...]] = ()  # of `data_settings`: they cannot change once a run has trained
 
     config: C
     data: D
@@ -350,8 +341,11 @@ class Task(ABC, Generic[C, D, B]):
         """Return the model's config, which may depend on the data."""
 
     def build(self) -> nn.Module:
-        """Build the module that training starts with."""
-        return build(self.model_config())
+        """Build the module that training starts with: new weights, or those of the base."""
+        module: nn.Module = build(self.model_config())
+        if (start := self.data.start_weights()) is not None:
+            put_weights(module, start)
+        return module
 
     @abstractmethod
     def setup(self) -> None:

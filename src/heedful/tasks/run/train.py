@@ -51,23 +51,20 @@ def train(
     """
     folder, here = RunFolder(out), world()
     with here.guarded(), folder.locked(), _reported_errors(folder.path, on_read):
-
-        def read() -> tuple[D, DataReport[Any] | None]:
-            if resume:
-                trained = check_resumable(task, folder.path)
-                return resume_data(
-                    task, config, files, folder.path / DATA, has_trained=trained, allow_changes=allow_changes
-                )
-            clear(task, folder.path, overwrite=overwrite)
-            write_run(task, config, files, folder.path, adapted=False)  # before the data is read, so that reading can be interrupted
-            return prepare_data(task, config, files, folder.path / DATA)
-
-        if here.rank == 0:
-            data, report = read()
-            here.broadcast_object(sha256_of(folder.path / DATA / SOURCES))
+        prepared, report = folder.path / DATA, None
+        if here.rank > 0:
+            _await_file(prepared / SOURCES, here.broadcast_object(None))
+            data = task.open(config, prepared)
+        elif resume:
+            trained = check_resumable(task, folder.path)
+            data, report = resume_data(task, config, files, prepared, has_trained=trained, allow_changes=allow_changes)
         else:
-            _await_file(folder.path / DATA / SOURCES, here.broadcast_object(None))
-            data, report = task.open(config, folder.path / DATA), None
+            clear(task, folder.path, overwrite=overwrite)
+            # Written before the data is read, so that reading can be interrupted.
+            write_run(task, config, files, folder.path, adapted=False)
+            data, report = prepare_data(task, config, files, prepared)
+        if here.rank == 0:
+            here.broadcast_object(sha256_of(prepared / SOURCES))
         if report is not None:
             on_read(report)
         config = config.adapted(task.defaults(config, data))

@@ -21,8 +21,7 @@ from ...errors import DataError
 from ...families import Imported
 from ..class_scores import EntitySpan, entity_spans, marks_entities
 from ..predictor import OutputKind, plain
-from ..text_encoder import InspectedText, Text, checkpoint_labels
-from ..text_windows import STRIDE, WindowPredictor
+from ..text_encoder import STRIDE, InspectedText, Text, WindowPredictor, checkpoint_labels
 
 WORD = re.compile(r"\S+")
 
@@ -66,7 +65,7 @@ class TaggerSettings(Config):
     def check(self) -> None:
         self.require_positive("max_tokens")
         self.require(self.stride >= 0, f"stride must be 0 or more, not {self.stride}")
-        self.require(len(set(self.labels)) == len(self.labels), "a tag stands there twice")
+        self.require(len(set(self.labels)) == len(self.labels), "a tag occurs twice")
 
 
 class Tagger(WindowPredictor[list[TaggedSpan]]):

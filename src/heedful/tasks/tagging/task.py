@@ -4,8 +4,8 @@ Shapes: B windows, T tokens, C tags.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,26 +15,15 @@ from torch import nn
 
 from ...data.published_tokenizer import PublishedTokenizer
 from ...data.report import TextReport
-from ...data.store import Encoded
 from ...data.tagged import TaggedSentence, read_tagged, tagged_files
 from ...data.text_batch import TagBatch, TextBatch
 from ...errors import DataError
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
-from ..class_scores import (
-    ClassScore,
-    accuracy,
-    class_table,
-    confusion_matrix,
-    each_class,
-    entity_scores,
-    macro_f1,
-    marks_entities,
-)
-from ..run import DataReport, Files, TooLittleDataError
+from ..class_scores import class_table, marks_entities, tag_scores
+from ..run import DataReport, TooLittleDataError
 from ..scoring import Score
-from ..text_encoder_task import TextEncoderConfig, TextMetadata
-from ..text_windows import SAMPLES, WindowedTextConfig, WindowTask
+from ..text_encoder_task import EncodedRow, TextEncoderConfig, TextMetadata, WindowedTextConfig, WindowTask
 from .predictor import Tagger, TaggerSettings, first_tokens
 
 OUTSIDE = "O"
@@ -47,11 +36,6 @@ class TaggingConfig(TextEncoderConfig):
     head: ClassVar[str] = "token-classes"
 
     data: WindowedTextConfig = field(default_factory=WindowedTextConfig)
-
-    @property
-    def stride(self) -> int:
-        """The tokens that neighboring windows share: at most half a window."""
-        return min(self.data.stride, self.limit // 2)
 
 
 class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
@@ -68,9 +52,7 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
     def list_files(self, config: TaggingConfig, paths: Sequence[str]) -> list[Path]:
         return tagged_files(paths)
 
-    def read(
-        self, config: TaggingConfig, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport
-    ) -> Iterator[TaggedSentence]:
+    def read(self, columns: Sequence[str] | None, paths: Sequence[str], report: TextReport) -> Iterator[TaggedSentence]:
         """Read sentences; count their tags in the report."""
         for sentence in read_tagged(paths, columns=columns, report=report):
             report.keep(sentence.text)
@@ -94,28 +76,24 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
         return TextMetadata(labels=tuple(labels), characters=bool(report.train.extra.get("characters_as_words")))
 
     def encode(
-        self,
-        config: TaggingConfig,
-        examples: Iterable[TaggedSentence],
-        tokenizer: PublishedTokenizer,
-        metadata: TextMetadata,
-        report: TextReport,
-    ) -> Iterator[Encoded]:
+        self, example: TaggedSentence, tokenizer: PublishedTokenizer, metadata: TextMetadata, report: TextReport
+    ) -> Iterator[EncodedRow]:
         """Yield a row for each window: its ids, and for each of them the number of its tag, counted from 1.
 
         The first token of a word has the word's tag; every other token has 0 and is not learned.
         """
         numbers = {label: number for number, label in enumerate(metadata.labels, 1)}
-        for sentence in examples:
-            unknown = next((tag for tag in sentence.tags if tag not in numbers), None)
-            if unknown is not None:
-                raise DataError(f"{sentence.place}: the tag {unknown!r} does not occur in the training data")
-            for window in tokenizer.encode_windows(sentence.text, max_tokens=config.limit, stride=config.stride):
-                targets = [0] * len(window.ids)
-                for place, tag in zip(first_tokens(sentence.spans, window), sentence.tags, strict=True):
-                    if place is not None and not targets[place]:
-                        targets[place] = numbers[tag]
-                yield window.ids, targets, (sentence.file, sentence.line)
+        unknown = next((tag for tag in example.tags if tag not in numbers), None)
+        if unknown is not None:
+            raise DataError(f"{example.place}: the tag {unknown!r} does not occur in the training data")
+        limit = self.config.limit
+        stride = min(self.config.data.stride, limit // 2)  # as the predictor has it
+        for window in tokenizer.encode_windows(example.text, max_tokens=limit, stride=stride):
+            targets = [0] * len(window.ids)
+            for place, tag in zip(first_tokens(example.spans, window), example.tags, strict=True):
+                if place is not None and not targets[place]:
+                    targets[place] = numbers[tag]
+            yield window.ids, targets
 
     def parse_example(self, values: dict[str, Any]) -> TaggedSentence:
         """Return a sentence with its words as spans."""
@@ -127,7 +105,6 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
     def setup(self) -> None:
         """Monitor entity F1, or accuracy where the tags mark no entities."""
         super().setup()
-        self.true_tags = [sentence.tags for sentence in self.examples]
         self.monitor = Monitor("f1" if marks_entities(self.labels) else "accuracy", higher_is_better=True)
 
     def loss(self, module: nn.Module, batch: TextBatch) -> Loss:
@@ -136,9 +113,8 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
         smoothing = self.config.training.label_smoothing
         return cross_entropy(logits, batch.labels.clamp(min=0), batch.labels >= 0, smoothing=smoothing)
 
-    def scores(self, predictor: Tagger) -> dict[str, Score]:
-        """Return the scores of all validation sentences."""
-        return tag_scores(predict_tags(predictor, self.examples), self.true_tags, self.labels)[0]
+    def scores(self, predictor: Tagger, examples: Sequence[TaggedSentence]) -> dict[str, Any]:
+        return tag_scores(predict_tags(predictor, examples), _true_tags(examples), predictor.settings.labels)
 
     # The result.
 
@@ -146,7 +122,7 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
         settings = TaggerSettings(
             labels=self.labels,
             max_tokens=self.config.limit,
-            stride=self.config.stride,
+            stride=self.config.data.stride,
             characters=self.data.metadata.characters,
         )
         return Tagger(self.model_config(), module, settings, self.data.tokenizer)
@@ -154,7 +130,7 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
     def final_evaluation(self, predictor: Tagger) -> dict[str, Any]:
         """Score all validation sentences; as a baseline, give each token the tag it most often has in training."""
         predicted = predict_tags(predictor, self.examples)
-        validation = _evaluation(predicted, self.true_tags, self.labels)
+        validation = tag_scores(predicted, _true_tags(self.examples), self.labels)
         validation["scores"]["baseline"] = self._baseline().to_dict()
         return {
             "validation": validation,
@@ -166,17 +142,9 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
                     "score": 100.0 * float(np.mean([a == b for a, b in zip(tags, sentence.tags, strict=True)])),
                     "exact": tuple(tags) == sentence.tags,
                 }
-                for sentence, tags in islice(zip(self.examples, predicted, strict=True), SAMPLES)
+                for sentence, tags in islice(zip(self.examples, predicted, strict=True), self.n_samples)
             ],
         }
-
-    def evaluate(self, predictor: Tagger, files: Files) -> dict[str, Any]:
-        """Return every score over the sentences of the files."""
-        sentences = list(read_tagged(files.train, columns=files.columns))
-        if not sentences:
-            raise DataError("there is no tagged sentence to evaluate on")
-        true_tags = [sentence.tags for sentence in sentences]
-        return _evaluation(predict_tags(predictor, sentences), true_tags, predictor.settings.labels)
 
     def title(self, predictor: Tagger) -> str:
         labels = predictor.settings.labels
@@ -205,10 +173,8 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
             pairs = [(int(token), int(tag)) for token, tag in zip(*self.data.valid[row], strict=True) if tag]
             predicted.append([self.labels[common.get(token, 1) - 1] for token, _ in pairs])
             true.append([self.labels[tag - 1] for _, tag in pairs])
-        scores, _ = tag_scores(predicted, true, self.labels)
-        return Score(
-            f"{scores[self.monitor.name].metric} of each token's most frequent tag", scores[self.monitor.name].value
-        )
+        score = tag_scores(predicted, true, self.labels)["scores"][self.monitor.name]
+        return Score(f"{score['metric']} of each token's most frequent tag", score["value"])
 
 
 def predict_tags(predictor: Tagger, sentences: Sequence[TaggedSentence]) -> list[list[str]]:
@@ -216,32 +182,5 @@ def predict_tags(predictor: Tagger, sentences: Sequence[TaggedSentence]) -> list
     return [tagged.tags for tagged in predictor.tag_words([sentence.tokens for sentence in sentences])]
 
 
-def _evaluation(
-    predicted: Sequence[Sequence[str]], true: Sequence[Sequence[str]], labels: Sequence[str]
-) -> dict[str, Any]:
-    """Return the scores as metrics.json has them."""
-    scores, classes = tag_scores(predicted, true, labels)
-    return {
-        "n": len(true),
-        "scores": {name: score.to_dict() for name, score in scores.items()},
-        "classes": [asdict(label) for label in classes],
-    }
-
-
-def tag_scores(
-    predicted: Sequence[Sequence[str]], true: Sequence[Sequence[str]], labels: Sequence[str]
-) -> tuple[dict[str, Score], list[ClassScore]]:
-    """Return entity-level F1 if the tags mark entities, otherwise accuracy and macro F1 of the words' tags."""
-    numbers = {
-        label: number for number, label in enumerate(dict.fromkeys((*labels, *(t for tags in true for t in tags))))
-    }
-    matrix = confusion_matrix(
-        [numbers[tag] for tags in true for tag in tags],
-        [numbers[tag] for tags in predicted for tag in tags],
-        len(numbers),
-    )
-    right = Score("accuracy of words", accuracy(matrix))
-    if marks_entities(labels):
-        scores, classes = entity_scores(predicted, true)
-        return {**scores, "accuracy": right}, classes
-    return {"accuracy": right, "macro_f1": Score("macro F1", macro_f1(matrix))}, each_class(matrix, list(numbers))
+def _true_tags(sentences: Sequence[TaggedSentence]) -> list[Sequence[str]]:
+    return [sentence.tags for sentence in sentences]

@@ -113,9 +113,15 @@ class TextToTextConfig(RunConfig):
             )
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read the settings of a file; with a base, they change those of the base."""
-        return super().from_dict(values if values.get("base") is None else _on_base(values))
+    def settings_on_base(cls, base: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return prefix, model and settings of generation, but not the lengths: the new targets have their own."""
+        model, changes = read_base(base), values.get("generation", {})
+        generation = model.generation.changed(max_new_tokens=None, min_new_tokens=0)
+        return {
+            "prefix": values.get("prefix", model.settings.prefix),
+            "generation": generation.changed(**changes) if isinstance(changes, Mapping) else changes,
+            "model": model.config.changed(**values.get("model", {})),
+        }
 
     @classmethod
     def default_training(cls, values: Mapping[str, Any]) -> TrainingConfig:
@@ -138,27 +144,6 @@ class TextToTextConfig(RunConfig):
     def model_for(self, vocab_size: int) -> FamilyConfig:
         """Return the model's config for a tokenizer; a base keeps its vocabulary."""
         return self.model if self.base is not None else self.model.changed(vocab_size=vocab_size)
-
-
-def _on_base(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the settings of a new run, complete with those of its base; a run.yaml is complete already.
-
-    The lengths of answers are not taken from the base: the new targets have their own.
-    """
-    model = values.get("model", {})
-    if isinstance(model, str) or (isinstance(model, Mapping) and "preset" in model):
-        raise ConfigError(f"run: the base {values['base']} is a model already; leave out the preset")
-    if not isinstance(model, Mapping) or "family" in model:
-        return values
-    base = read_base(str(values["base"]))
-    generation, changes = base.generation.changed(max_new_tokens=None, min_new_tokens=0), values.get("generation", {})
-    generation = generation.changed(**changes) if isinstance(changes, Mapping) else changes
-    return {
-        "prefix": base.settings.prefix,
-        **values,
-        "generation": generation,
-        "model": base.config.changed(**model),
-    }
 
 
 def read_base(folder: str | Path) -> TextToTextGenerator:

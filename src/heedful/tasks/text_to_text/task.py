@@ -16,7 +16,6 @@ from ...data.labeled_texts import labeled_files
 from ...data.published_tokenizer import NAME, ROLES, PublishedTokenizer
 from ...data.store import TokenStore
 from ...errors import DataError
-from ...families.weights import put_weights
 from ...files import replacing, sha256_of
 from ...lens.report import ScoredSample
 from ...training.objective import Monitor
@@ -99,19 +98,11 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
         stores = TokenStore(folder / TRAIN), TokenStore(folder / VALID)
         data = TrainingData(folder, *stores, PublishedTokenizer.load(folder / NAME), read_tokens(folder))
         if data.metadata.start is None or sum(1 for _ in validation_texts(folder)) != len(data.valid):
-            raise DataError(f"{folder}: the validation texts or the tokens are not as they were written")
+            raise DataError(f"{folder}: the validation texts or the tokens were changed since they were written")
         return data
 
     def model_config(self) -> FamilyConfig:
         return self.config.model_for(self.data.tokenizer.largest + 1)
-
-    def build(self) -> nn.Module:
-        """Build the module with new weights, or with those of the base."""
-        module = super().build()
-        start = self.data.start_weights()
-        if start is not None:
-            put_weights(module, start)
-        return module
 
     @property
     def special_tokens(self) -> SpecialTokens:
@@ -215,11 +206,6 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
             )
         long = "only the beginning is read, with a warning" if settings.cut else "nothing is read: it is refused"
         return [*notes, f"Of a text with more than {predictor.limit} tokens {long}."]
-
-    def report_sections(
-        self, predictor: TextToTextGenerator, metrics: Mapping[str, Any], folder: Path
-    ) -> dict[str, Any]:
-        return {"samples": [ScoredSample(**sample) for sample in metrics["samples"]]}
 
 
 def answers_to(

@@ -65,10 +65,7 @@ def look(translator: Translator, source: str, target: str) -> WordLook:
         translator.module(source_ids, target_ids)
     source_words, target_words = (
         [None if word < 0 else word for word in tokenizer.word_of(ids.tolist())]
-        for tokenizer, ids in (
-            (translator.tokenizer, source_ids[0]),
-            (translator.target_tokenizer, target_ids[0, 1:]),
-        )
+        for tokenizer, ids in ((translator.tokenizer, source_ids[0]), (translator.target_tokenizer, target_ids[0, 1:]))
     )
     rows = predicting_rows(recording, 0, len(target_words), len(source_words))
     heads = {head: word_weights(weights.float().cpu(), source_words, target_words) for head, weights in rows.items()}

@@ -26,15 +26,7 @@ from ...training.objective import Monitor
 from ..run import DataReport, Files, RunConfig, TooLittleDataError
 from ..run import train as train_task
 from ..run.task import DATA, SCRATCH, TRAIN, VALID, settings_json
-from ..scoring import (
-    Score,
-    by_length,
-    calibration_error,
-    corpus_scores,
-    exact_share,
-    main_metric,
-    sentence_score,
-)
+from ..scoring import Score, by_length, calibration_error, corpus_scores, exact_share, main_metric, sentence_score
 from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Seq2SeqTask
 from ..text_generator import SOURCE, TARGET, Answer
 from .data import PairData, Tokenizers, has_single_sentences, split_sentence_pairs, validation_texts
@@ -230,8 +222,8 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
     def report_sections(self, predictor: Translator, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         constructions = metrics.get("constructions", {})
         return {
+            **super().report_sections(predictor, metrics, folder),
             "constructions": [(name, right, total) for name, (right, total) in constructions.items()],
-            "samples": [ScoredSample(**sample) for sample in metrics["samples"]],
             "attention": attention_maps(predictor, metrics["samples"]),
         }
 

@@ -167,10 +167,10 @@ def parallelize(module: nn.Module, config: TrainingConfig, world: SingleProcess)
     world.broadcast([*module.parameters(), *module.buffers()])
     if config.parallel == "shard" and isinstance(world, ProcessGroup):
         if config.optimizer == "muon":
-            raise ConfigError("training.optimizer: muon needs whole matrices; for training.parallel=shard take adamw")
+            raise ConfigError("training.optimizer: muon needs whole matrices; with training.parallel=shard use adamw")
         if config.engine in ("graph", "compile"):
             raise ConfigError(
-                f"training.engine: {config.engine} needs a whole module; for training.parallel=shard take auto"
+                f"training.engine: {config.engine} needs a whole module; with training.parallel=shard use auto"
             )
         from .sharded_model import ShardedModel  # here: it takes half a second to import
 

@@ -82,19 +82,13 @@ const KEPT = ["level", "language", "theme"];
 const SHARED = [...KEPT, "attention", "head", "step", "view"];
 const ALLOWED = { language: ["en", "ko"], theme: ["light", "dark"] };
 
-function readable(key, text, doc, levels) {
-  if (text === null) return undefined;
-  const allowed = { ...ALLOWED, level: levels, attention: doc.attentions?.map(({ id }) => id) ?? [] }[key];
-  if (allowed) return allowed.includes(text) ? text : undefined;
-  if (key === "view") return text;
-  if (key === "head" && text === "mean") return text;
-  return /^\d+$/.test(text) ? Number(text) : undefined;
-}
-
 // Of these keys, those whose text can be read: `textOf(key)` gives it, or null.
 function readAll(keys, textOf, doc, levels) {
-  const entries = keys.map((key) => [key, readable(key, textOf(key), doc, levels)]);
-  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
+  const allowed = { ...ALLOWED, level: levels, attention: doc.attentions?.map(({ id }) => id) ?? [] };
+  const isReadable = ([key, text]) =>
+    allowed[key]?.includes(text) ?? (key === "view" || (key === "head" && text === "mean") || /^\d+$/.test(text));
+  const entries = keys.map((key) => [key, textOf(key)]).filter(([, text]) => text !== null).filter(isReadable);
+  return Object.fromEntries(entries.map(([key, text]) => [key, /^\d+$/.test(text) ? Number(text) : text]));
 }
 
 // The choices that the address holds.

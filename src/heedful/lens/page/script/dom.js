@@ -65,6 +65,9 @@ export function replace(root, nodes) {
   if (key) root.querySelector(`[data-keep="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
 }
 
+// How far the arrow keys go: [down, right].
+export const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+
 // Keys that a node takes for itself: `handle(key, event)` says false of those it leaves to the page.
 export function onKeys(node, handle) {
   node.addEventListener("keydown", (event) => {

@@ -4,24 +4,18 @@ import { firstChoice, reconciler } from "./choice.js";
 import { clear, el, onWidth } from "./dom.js";
 import { messages } from "./messages.js";
 import { openPage } from "./page.js";
-import * as tokens from "./views/tokens.js";
-import * as heads from "./views/heads.js";
-import * as head from "./views/head.js";
-import * as compare from "./views/compare.js";
-import * as cross from "./views/cross.js";
-import * as writing from "./views/writing.js";
-import * as next from "./views/next.js";
 import * as beams from "./views/beams.js";
-import * as alignment from "./views/alignment.js";
-import * as numbers from "./views/numbers.js";
+import { compare, head, heads } from "./views/heads.js";
+import { classes, image, series } from "./views/input.js";
 import * as layer from "./views/layer.js";
+import * as numbers from "./views/numbers.js";
 import * as positions from "./views/positions.js";
-import * as image from "./views/image.js";
-import * as series from "./views/series.js";
-import * as classes from "./views/classes.js";
+import * as tokens from "./views/tokens.js";
+import { alignment, cross } from "./views/translation.js";
+import { next, writing } from "./views/writing.js";
 
 // A view shows itself where `fits(doc)` says so.
-export const views = [
+const views = [
   image, series, classes, tokens, heads, head, compare, cross, writing, next, beams, alignment, numbers, layer, positions,
 ];
 
@@ -43,12 +37,12 @@ function sizeOf(text) {
 // A text of more than three lines is folded, and opens at a touch.
 function folded(tag, text, className, t) {
   const node = el(tag, { class: `${className} ${sizeOf(text)} folded` }, text);
-  const button = el("button", { type: "button", class: "unfold", hidden: true, "aria-expanded": "false" }, t("more"));
-  button.addEventListener("click", () => {
+  const turn = () => {
     const open = !node.classList.toggle("folded");
     button.setAttribute("aria-expanded", open);
     button.textContent = t(open ? "less" : "more");
-  });
+  };
+  const button = el("button", { type: "button", class: "unfold", hidden: true, "aria-expanded": "false", onclick: turn }, t("more"));
   onWidth(node, () => (button.hidden = node.classList.contains("folded") && node.scrollHeight <= node.clientHeight + 4));
   return [node, button];
 }

@@ -1,7 +1,7 @@
 // The page around the views: the bar, the header, the list of views, the help; the same for a look and for a report.
 import { createArrays } from "./arrays.js";
 import { fromAddress, listen, remember, remembered, switches } from "./controls.js";
-import { clear, el } from "./dom.js";
+import { clear, el, onKeys } from "./dom.js";
 import { section, translator } from "./i18n.js";
 import { arriveWhenNear, panel } from "./panels.js";
 import { brand } from "./shell.js";
@@ -10,19 +10,15 @@ import { createState } from "./state.js";
 const HELD = 1500;
 
 function contents(panels, { state, t }) {
-  const links = new Map(panels.map((each) => [each.root, el("a", { href: `#view-${each.name}` })]));
+  const visit = (each) => (event) => {
+    event.preventDefault(); // the address keeps the reader's choices, so a link must not replace it
+    state.set({ view: each.name });
+    go(each);
+  };
+  const links = new Map(panels.map((each) => [each.root, el("a", { href: `#view-${each.name}`, onclick: visit(each) })]));
   const label = el("p", { class: "label" });
   const list = el("ul", {}, [...links.values()].map((link) => el("li", {}, link)));
   const root = el("nav", { class: "contents" }, label, list);
-
-  // The address keeps the reader's choices, so a link must not replace it.
-  for (const each of panels) {
-    links.get(each.root).addEventListener("click", (event) => {
-      event.preventDefault();
-      state.set({ view: each.name });
-      go(each);
-    });
-  }
 
   function draw() {
     label.textContent = t("contents");
@@ -76,18 +72,10 @@ function follow(links, root) {
   }, { passive: true });
 }
 
-// What each key does, in a box that any key closes.
-
-// Gives the box and the function that opens it.
+// What each key does, in a box that `?` closes. Gives the box and the function that opens it.
 function help({ t }, keys) {
-  const box = el("dialog", { class: "keys" });
-  box.addEventListener("click", (event) => event.target === box && box.close());
-  box.addEventListener("keydown", (event) => {
-    if (event.key === "?") {
-      event.preventDefault();
-      box.close();
-    }
-  });
+  const box = el("dialog", { class: "keys", onclick: (event) => event.target === box && box.close() });
+  onKeys(box, (key) => (key === "?" ? box.close() : false));
   function open() {
     clear(box).append(
       el("h2", {}, t("help")),

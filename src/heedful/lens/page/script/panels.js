@@ -1,6 +1,6 @@
 // A panel for each view: heading, one sentence, the buttons, and a place that the view draws into when it comes near.
 import { bytes } from "./arrays.js";
-import { clear, el, svg } from "./dom.js";
+import { clear, el, set, svg } from "./dom.js";
 import { section, translator } from "./i18n.js";
 
 const AHEAD = "500px 0px";
@@ -21,8 +21,8 @@ function headed(view, root, { state, t }, message) {
     title.textContent = message("title");
     sentence.textContent = t.has(state.get("level")) ? message(state.get("level")) : "";
     [...saves.children].forEach((button, index) => {
-      button.setAttribute("aria-label", t(index ? "savePng" : "saveSvg", { title: message("title") }));
-      button.title = button.getAttribute("aria-label");
+      const name = t(index ? "savePng" : "saveSvg", { title: message("title") });
+      set(button, { "aria-label": name, title: name });
     });
   }
   draw();
@@ -121,10 +121,7 @@ function plain(original, node, inherited) {
     if (name in looks || name in OWN || MEANT_FOR_HANDS.test(name)) node.removeAttribute(name);
   }
   for (const name of INHERITED) if (looks[name] !== inherited[name]) node.setAttribute(name, looks[name]);
-  for (const name of Object.keys(OWN)) {
-    const value = computed.getPropertyValue(name);
-    if (value !== OWN[name]) node.setAttribute(name, value);
-  }
+  for (const [name, usual] of Object.entries(OWN)) if (computed[name] !== usual) node.setAttribute(name, computed[name]);
   const copies = [...node.children];
   [...original.children].forEach((child, place) => plain(child, copies[place], looks));
 }
@@ -136,9 +133,7 @@ function standing(drawing) {
   const { x, y, width, height } = drawing.viewBox.baseVal;
   const paper = getComputedStyle(document.body).backgroundColor;
   copy.prepend(svg("rect", { x, y, width, height, fill: paper, stroke: "none" }));
-  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  copy.setAttribute("width", Math.round(width));
-  copy.setAttribute("height", Math.round(height));
+  set(copy, { xmlns: "http://www.w3.org/2000/svg", width: Math.round(width), height: Math.round(height) });
   const blob = new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" });
   return { blob, width, height };
 }

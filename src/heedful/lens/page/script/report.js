@@ -10,7 +10,7 @@ import { resize } from "./drawing/text.js";
 import { phraseTranslator, section as catalogOf, translator } from "./i18n.js";
 import { messages } from "./messages.js";
 import { openPage } from "./page.js";
-import { overlay, picture } from "./views/image.js";
+import { overlay, picture } from "./views/input.js";
 import * as positions from "./views/positions.js";
 
 const MOST_ACROSS = 5; // scores side by side; more stand one below the other
@@ -31,15 +31,16 @@ function section(name, draw) {
       };
       const phrase = phraseTranslator(catalogOf(messages, "phrases"), state, labelOf);
       // "validation BLEU" is the name of a set and the name of a metric.
+      const known = (key) => labelOf(key) ?? phrase(key);
       const jointLabel = (key) => {
         const words = key.split(" ");
         const pairs = words.map((_, n) => [words.slice(0, n).join(" "), words.slice(n).join(" ")]);
-        const pair = pairs.find((parts) => parts.every(labelOf));
-        return pair ? pair.map(labelOf).join(" ") : null;
+        const pair = pairs.find((parts) => parts.every(known));
+        return pair ? pair.map(known).join(" ") : null;
       };
       // The label of a name that comes with the data, and a sentence of the data in the reader's language. One that the
       // catalogs do not have stays as it is.
-      const nameOf = (key) => labelOf(key) ?? phrase(key) ?? jointLabel(key) ?? key.replaceAll("_", " ");
+      const nameOf = (key) => known(key) ?? jointLabel(key) ?? key.replaceAll("_", " ");
       const sentence = (text) => phrase(text) ?? text;
       const cell = (value) => (typeof value === "boolean" ? t(value ? "yes" : "no") : sentence(value));
       redrawn(root, state, [], (width, note) => draw(doc[name], { ...context, nameOf, sentence, width, note, cell }));
@@ -138,7 +139,7 @@ function chartFigure({ title, more, series, width, ...axes }) {
 function constructionBars(content, { t, nameOf, width }) {
   const rows = content.map(([name, correct, total]) => ({
     name: nameOf(name), share: total ? correct / total : 0,
-    text: total ? `${((100 * correct) / total).toFixed(1)} % (${correct.toLocaleString("en-US")}/${total.toLocaleString("en-US")})` : "– (0)",
+    text: total ? `${((100 * correct) / total).toFixed(1)}% (${correct.toLocaleString("en-US")}/${total.toLocaleString("en-US")})` : "– (0)",
   }));
   return [bars(rows, width, t("title"))];
 }
@@ -243,7 +244,7 @@ function imageFigure({ title, png, answers, truth, heads }, { t, width }) {
     return node;
   };
   const right = answers.length > 0 && answers[0][0] === truth;
-  const rows = answers.map(([name, share]) => ({ name, share, text: `${(100 * share).toFixed(1)} %` }));
+  const rows = answers.map(([name, share]) => ({ name, share, text: `${(100 * share).toFixed(1)}%` }));
   return el("div", { class: "sample" },
     el("div", { class: "report-charts" },
       figure(title, t(right ? "right" : "wrong", { truth }), drawn(LARGE, title)),
@@ -274,8 +275,10 @@ const views = [
   section("forecasts", (content, tools) => [columns(content, tools.width, (each, room) => forecastFigure(each, tools, room))]),
   section("attention", attentionFigures),
   section("training", trainingCharts),
-  section("reading", (content, tools) => [
-    content.facts.length ? factList(content.facts, tools) : "",
+  section("reading", ({ facts, ...content }, tools) => [
+    factList(facts.filter(([name]) => name !== "notes"), tools),
+    ...facts.filter(([name]) => name === "notes").flatMap(([name, texts]) => [
+      el("h3", {}, tools.nameOf(name)), ...[texts].flat().map((text) => el("p", { dir: "auto" }, tools.sentence(text)))]),
     ...content.groups.flatMap(([name, group]) => [el("h3", {}, tools.nameOf(name)), ...dataGroup(group, tools, OWN.has(name))]),
   ]),
   positions,

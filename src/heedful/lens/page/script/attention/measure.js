@@ -29,34 +29,19 @@ export const mean = (values) => total(values) / values.length;
 /** Entropy in bits of shares that sum to 1. */
 export const entropy = (shares) => total([...shares].map((share) => (share > 0 ? -share * Math.log2(share) : 0)));
 
-export function largest(values) {
-  let most = 0;
-  for (const value of values) if (Math.abs(value) > most) most = Math.abs(value);
-  return most;
-}
+export const largest = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
 
 /** The place of the largest value. */
 export const peak = (values) => values.indexOf(Math.max(...values));
 
 /** The places of the `count` largest values above nothing, largest first. */
 export function strongest(values, count) {
-  const places = [];
-  for (let place = 0; place < values.length; place++) {
-    if (values[place] <= 0) continue;
-    let at = places.length;
-    while (at > 0 && values[places[at - 1]] < values[place]) at--;
-    if (at < count) places.splice(at, 0, place);
-    if (places.length > count) places.pop();
-  }
-  return places;
+  const places = [...values.keys()].filter((place) => values[place] > 0);
+  return places.sort((a, b) => values[b] - values[a]).slice(0, count);
 }
 
 /** 1 for the largest value of its row; softmax keeps the order, so it is also the score's rank. */
-export function rankIn(values, place) {
-  let rank = 1;
-  for (const value of values) if (value > values[place]) rank++;
-  return rank;
-}
+export const rankIn = (values, place) => 1 + values.filter((value) => value > values[place]).length;
 
 /** A map of at most `side` × `side`: each cell keeps the largest of those it stands for. */
 export function shrunk(map, side) {

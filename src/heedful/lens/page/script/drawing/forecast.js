@@ -25,10 +25,10 @@ function patchBars({ patches, looking, x, y, nameOf, choose, note }) {
   const middle = ([start, end]) => (x(start) + x(end - 1)) / 2;
   const node = svg("g");
   looking.shares.forEach((share, n) => {
-    if (looking.from === null || n === looking.from || share / most < 0.02) return;
+    const strength = share / most;
+    if (looking.from === null || n === looking.from || strength < 0.02) return;
     const [a, b] = [middle(patches[looking.from]), middle(patches[n])];
     const low = foot + 1.3 * Math.min(ARCS - 8, 14 + Math.abs(a - b) * 0.32);
-    const strength = share / most;
     node.append(svg("path", {
       d: `M${a} ${foot + 2}C${a} ${low} ${b} ${low} ${b} ${foot + 2}`, fill: "none", stroke: "var(--accent-2)",
       "stroke-width": (0.5 + 4 * strength).toFixed(2), opacity: (0.25 + 0.65 * strength).toFixed(2), "stroke-linecap": "round",
@@ -36,13 +36,11 @@ function patchBars({ patches, looking, x, y, nameOf, choose, note }) {
   });
   patches.forEach((patch, n) => {
     const share = looking.shares[n];
-    const isFrom = n === looking.from;
-    const edge = isFrom ? { stroke: "var(--accent-2)", "stroke-width": 2.5 } : { stroke: "var(--line)", "stroke-width": 1 };
+    const edge = n === looking.from ? { stroke: "var(--accent-2)", "stroke-width": 2.5 } : { stroke: "var(--line)", "stroke-width": 1 };
     const bar = svg("rect", {
       x: x(patch[0]), y: y + lanes[n] * LANE, width: Math.max(3, x(patch[1] - 1) - x(patch[0])), height: LANE - 4, rx: 3,
-      fill: shade(0.06 + (0.8 * share) / most), style: { cursor: choose ? "pointer" : "default" }, ...edge,
+      fill: shade(0.06 + (0.8 * share) / most), style: { cursor: choose ? "pointer" : "default" }, onclick: () => choose?.(n), ...edge,
     });
-    bar.addEventListener("click", () => choose?.(n));
     onHover(bar, () => note.show(bar.getBoundingClientRect(), `${nameOf(n)}: ${percent(share)}`), note.hide);
     node.append(bar);
   });
@@ -69,11 +67,12 @@ export function forecastChart({ series, width, looking, nameOf, choose, note, t 
   const keys = legend([...names, ...others.map(([word, , look]) => [word, look])], side, width - (looking?.title ? 150 : 0));
   const top = keys.height + 8;
   const y = scale(range, [top + HIGH, top]);
-  const on = (values) => values.map((value, n) => [x(now + 1 + n), value === null ? null : y(value)]);
-  const joint = !Number.isFinite(context[now]) ? [] : [[x(now), y(context[now])]];
-  const node = svg("svg", { role: "group", "aria-label": t("map", { name: series.name }) });
-  node.append(keys.node);
-  node.append(svg("rect", { x: x(now), y: top, width: width - 8 - x(now), height: HIGH, fill: "var(--tint)" }));
+  const points = (values, from) => values.map((value, n) => [x(from + n), value === null ? null : y(value)]);
+  const joint = Number.isFinite(context[now]) ? points([context[now]], now) : [];
+  const ahead = (values, look) => line([...joint, ...points(values, now + 1)], look);
+  const name = t("map", { name: series.name });
+  const node = svg("svg", { role: "group", "aria-label": name }, keys.node,
+    svg("rect", { x: x(now), y: top, width: width - 8 - x(now), height: HIGH, fill: "var(--tint)" }));
   if (looking) {
     const most = Math.max(...looking.shares) || 1;
     read.forEach(([start, end], n) => node.append(svg("rect", {
@@ -82,36 +81,32 @@ export function forecastChart({ series, width, looking, nameOf, choose, note, t 
     })));
     if (looking.title) node.append(label(looking.title, width - 8, 12, { anchor: "end" }));
   }
-  node.append(rules(marks, y, side, width - 8 - side));
-  node.append(line(context.map((value, n) => [x(n), value === null ? null : y(value)]), looks.past));
-  others.forEach(([, values, look]) => node.append(line([...joint, ...on(values)], look)));
-  if (truth) node.append(line([...joint, ...on(truth)], looks.truth));
-  node.append(line([...joint, ...on(forecast)], looks.forecast));
   const named = (place) => String(times?.[place] ?? place - now);
   const labeled = times ? [0, now] : ticks([-now, last - now], width > 600 ? 8 : 5).map((value) => value + now);
-  node.append(feet(labeled, x, top + HIGH + 17, (place) => named(place).replace("-", times ? "-" : "−")));
-  node.append(svg("g", { transform: `translate(${side - (x(1) - x(0)) / 2} ${top})` }, watched()));
+  // Every step under the pointer and the arrow keys, with all that is known of it.
+  const describe = (place) => {
+    const values = { past: context[place], forecast: forecast[place - now - 1], truth: truth?.[place - now - 1] };
+    const there = Object.entries(values).filter(([, value]) => Number.isFinite(value));
+    return [named(place), ...there.map(([word, value]) => `${t(word)} ${Number(value.toPrecision(6))}`)].join(" · ");
+  };
+  const watched = cells({
+    rows: 1, columns: last + 1, width: (x(1) - x(0)) * (last + 1), height: HIGH, name, key: "line",
+    ...note.over((_, place) => describe(place)),
+  });
+  node.append(
+    rules(marks, y, side, width - 8 - side),
+    line(points(context, 0), looks.past),
+    ...others.map(([, values, look]) => ahead(values, look)),
+    truth ? ahead(truth, looks.truth) : "",
+    ahead(forecast, looks.forecast),
+    feet(labeled, x, top + HIGH + 17, (place) => named(place).replace("-", times ? "-" : "−")),
+    svg("g", { transform: `translate(${side - (x(1) - x(0)) / 2} ${top})` }, watched),
+  );
   let foot = top + HIGH + 24;
   if (looking) {
     const bars = patchBars({ patches: read, looking, x, y: foot + 8, nameOf, choose, note });
     node.append(bars.node);
     foot = bars.foot;
   }
-  resize(node, width, foot);
-  return node;
-
-  // Every step under the pointer and the arrow keys, with all that is known of it.
-  function watched() {
-    const describe = (place) => {
-      const ahead = place - now - 1;
-      const values = { past: context[place], forecast: forecast[ahead], truth: truth?.[ahead] };
-      const there = Object.entries(values).filter(([, value]) => Number.isFinite(value));
-      return [named(place), ...there.map(([word, value]) => `${t(word)} ${Number(value.toPrecision(6))}`)].join(" · ");
-    };
-    return cells({
-      rows: 1, columns: last + 1, width: (x(1) - x(0)) * (last + 1), height: HIGH,
-      name: t("map", { name: series.name }), key: "line",
-      ...note.over((_, place) => describe(place)),
-    });
-  }
+  return resize(node, width, foot);
 }

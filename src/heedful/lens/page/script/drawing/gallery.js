@@ -1,10 +1,9 @@
 // Small maps in rows that wrap: one drawing, every map a button, one stop for the Tab key.
-import { clear, el, onKeys, onWidth, svg } from "../dom.js";
+import { ARROWS, clear, el, onKeys, onWidth, svg } from "../dom.js";
 import { picture } from "./matrix.js";
-import { resize, widthOf } from "./text.js";
+import { label, resize, widthOf } from "./text.js";
 
 const SMALLEST = { phone: 54, desk: 72 }, LARGEST = 116, NARROW = 560, SIDE_TITLE = 64, LINE = 14, TEXT = 10.5, CAPTION = 16;
-const MOVES = { ArrowLeft: () => -1, ArrowRight: () => 1, ArrowUp: (across) => -across, ArrowDown: (across) => across };
 
 /** A gallery of cells `{caption, lines, joint, label}`; `isChosen(cell)` gives a class, `onChoose(cell)` hears of a click. */
 export function createGallery({ onChoose, isChosen }) {
@@ -17,7 +16,8 @@ export function createGallery({ onChoose, isChosen }) {
   drawing.addEventListener("click", (event) => cellOf(event.target) && onChoose(cellOf(event.target)));
   onKeys(drawing, (key, { target }) => {
     const cell = cellOf(target), order = [...drawnCells.keys()];
-    if (cell && key in MOVES) drawnCells.get(order[order.indexOf(cell) + MOVES[key](across)])?.node.focus();
+    const [down, right] = ARROWS[key] ?? [];
+    if (cell && ARROWS[key]) drawnCells.get(order[order.indexOf(cell) + down * across + right])?.node.focus();
     else if (cell && (key === "Enter" || key === " ")) onChoose(cell);
     else return false;
   });
@@ -43,7 +43,7 @@ export function createGallery({ onChoose, isChosen }) {
     for (const row of rows) {
       const caption = repeated || row === rows[0] ? CAPTION : 0, high = caption + side + under;
       const titleAt = top + (left ? caption + side / 2 + 6 : 13);
-      if (row.title) drawing.append(svg("text", { x: 0, y: titleAt, "font-size": 13, class: "strong" }, row.title));
+      if (row.title) drawing.append(label(row.title, 0, titleAt, { size: 13, weight: 600, fill: "var(--ink)" }));
       row.cells.forEach((cell, place) => {
         const x = left + (place % across) * wide, y = top + above + Math.floor(place / across) * high + caption;
         const worded = { ...cell, caption: caption && cell.caption, lines: linesOf(cell), href: pictures.get(cell.weights) };
@@ -52,8 +52,7 @@ export function createGallery({ onChoose, isChosen }) {
       });
       top += above + Math.ceil(row.cells.length / across) * high;
     }
-    const width = left + across * wide;
-    resize(drawing, width, top);
+    resize(drawing, left + across * wide, top);
     mark();
   };
   const mark = () => {
@@ -70,9 +69,9 @@ export function createGallery({ onChoose, isChosen }) {
   onWidth(node, build);
   return {
     node, mark,
-    draw(next, label) {
+    draw(next, name) {
       rows = next;
-      drawing.setAttribute("aria-label", label);
+      drawing.setAttribute("aria-label", name);
       build();
     },
     picture(cell, href) {
@@ -85,7 +84,7 @@ export function createGallery({ onChoose, isChosen }) {
 function drawn(cell, x, y, side) {
   const frame = svg("rect", { x: x + 1, y: y + 1, width: side + 4, height: side + 4, rx: 5, class: "frame" });
   const image = picture(cell.href, { x: x + 3, y: y + 3, width: side, height: side });
-  const texts = cell.lines.map((line, place) => svg("text", { x: x + 3, y: y + 4 + side + LINE * (place + 1), "font-size": TEXT, class: "quiet" }, line));
-  const caption = cell.caption ? svg("text", { x: x + 3, y: y - 5, "font-size": TEXT, class: "quiet" }, cell.caption) : null;
-  return { frame, image, node: svg("g", { role: "button", class: "thumb", "aria-label": cell.label }, frame, image, caption, ...texts) };
+  const texts = cell.lines.map((line, place) => label(line, x + 3, y + 4 + side + LINE * (place + 1), { size: TEXT }));
+  const caption = cell.caption ? label(cell.caption, x + 3, y - 5, { size: TEXT }) : null;
+  return { frame, image, node: svg("g", { role: "button", class: "thumb", "aria-label": cell.label }, frame, image, caption, texts) };
 }

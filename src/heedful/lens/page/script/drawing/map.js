@@ -1,11 +1,9 @@
 // One or more maps of the same tokens, with one shared cell under the pointer or the keyboard.
 import { shrunk } from "../attention/measure.js";
 import { diverging, divergingBytes, ink, shade, shadeBytes } from "../color.js";
-import { clear, el, onKeys, onWidth, svg } from "../dom.js";
+import { ARROWS, clear, el, onKeys, onWidth, set, svg } from "../dom.js";
 import { grid, picture as image, pixels } from "./matrix.js";
-import { columnNames, resize, rowName, short, widthOf } from "./text.js";
-
-const MOVES = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+import { columnNames, label, resize, rowName, short, widthOf } from "./text.js";
 
 /** A place for maps as wide as `root`: `draw(spec)` shows them, `onCell` and `onPick` hear of the reader's cell. */
 export function createMap(root, { onCell, onPick }) {
@@ -31,7 +29,7 @@ export function createMap(root, { onCell, onPick }) {
   });
   node.addEventListener("blur", () => show(null));
   onKeys(node, (key) => {
-    if (spec && MOVES[key]) show(moved(cell, MOVES[key], spec));
+    if (spec && ARROWS[key]) show(moved(cell, ARROWS[key], spec));
     else if (spec && key === "Escape") show(null);
     else if ((key === "Enter" || key === " ") && cell) onPick(cell);
     else return false;
@@ -118,7 +116,7 @@ export function paint(drawing, spec, sizes) {
   resize(clear(drawing), sizes.width, sizes.height);
   return spec.panels.map((panel, number) => {
     const place = sizes.places[number], head = place.y - sizes.top + 13;
-    if (panel.title) drawing.append(svg("text", { x: place.x, y: head, "font-size": 13, class: "strong" }, panel.title));
+    if (panel.title) drawing.append(label(panel.title, place.x, head, { size: 13, weight: 600, fill: "var(--ink)" }));
     drawing.append(names(spec, sizes, place), (isLarge(spec) ? picture : cells)(spec, sizes, place, panel));
     if (spec.bars && panel === spec.panels.at(-1)) drawing.append(bars(spec.bars, sizes, place, head));
     return crosshair(drawing, sizes, place);
@@ -138,35 +136,32 @@ function names({ rows, columns }, { cell, high, size, above, everyRow, names: ro
 
 function picture({ hidden }, { cell, across, down }, { x, y }, { map, scale, most }) {
   const seen = cell < 1 ? shrunk(map, Math.floor(across)) : map; // else the screen would drop cells by chance
-  const href = raster(seen, scale, most, hidden), sides = { width: across, height: down };
-  return image(href, { x, y, ...sides });
+  return image(raster(seen, scale, most, hidden), { x, y, width: across, height: down });
 }
 
 function cells({ rows, columns, hidden, digits }, { cell }, { x, y }, { map, scale, most }) {
-  const group = svg("g", {}), side = cell - (cell >= 10 ? 1 : 0), rx = cell >= 20 ? 3 : 0;
+  const group = svg("g"), side = cell - (cell >= 10 ? 1 : 0), rx = cell >= 20 ? 3 : 0;
   for (let row = 0; row < rows.length; row++) {
     for (let column = 0; column < columns.length; column++) {
       if (hidden(row, column)) continue;
       const value = map.data[row * columns.length + column], fill = scale.color(most ? value / most : 0);
       const left = x + column * cell, top = y + row * cell;
       group.append(svg("rect", { x: left, y: top, width: side, height: side, rx, fill }));
-      if (digits && cell >= 34 && value >= 0.005) group.append(digit(value, left + side / 2, top + side / 2, ink(fill)));
+      if (digits && cell >= 34 && value >= 0.005) {
+        group.append(label(value.toFixed(2), left + side / 2, top + side / 2 + 4, { size: 11, anchor: "middle", fill: ink(fill) }));
+      }
     }
   }
   return group;
 }
 
-function digit(value, x, y, fill) {
-  return svg("text", { x, y: y + 4, "font-size": 11, "text-anchor": "middle", fill }, value.toFixed(2));
-}
-
 function bars({ values, title, color }, { high, across, barWidth, everyRow }, { x, y }, head) {
   const start = x + across + 12, height = high > 4 ? high - 2 : high, group = svg("g", {});
-  group.append(svg("text", { x: start, y: head, "font-size": 11 }, title));
+  group.append(label(title, start, head, { size: 11, fill: "var(--ink)" }));
   values.forEach((value, row) => {
     const width = Math.max(1, value * barWidth), middle = y + (row + 0.5) * high;
     group.append(svg("rect", { x: start, y: middle - high / 2, width, height, fill: color }));
-    if (everyRow === 1) group.append(svg("text", { x: start + width + 4, y: middle + 3, "font-size": 10 }, value.toFixed(2)));
+    if (everyRow === 1) group.append(label(value.toFixed(2), start + width + 4, middle + 3, { size: 10, fill: "var(--ink)" }));
   });
   return group;
 }
@@ -179,12 +174,9 @@ function crosshair(drawing, { cell, high, across, down }, { x, y }) {
     group.setAttribute("display", at ? "inline" : "none");
     if (!at) return;
     const left = x + at.key * cell - 0.5, top = y + at.query * high - 0.5;
-    const boxes = [
-      { x: x - 0.5, y: top, width: across, height: high },
-      { x: left, y: y - 0.5, width: cell, height: down },
-      { x: left, y: top, width: cell, height: high },
-    ];
-    boxes.forEach((box, place) => Object.entries(box).forEach(([name, value]) => frames[place].setAttribute(name, value)));
+    set(frames[0], { x: x - 0.5, y: top, width: across, height: high });
+    set(frames[1], { x: left, y: y - 0.5, width: cell, height: down });
+    set(frames[2], { x: left, y: top, width: cell, height: high });
   };
 }
 

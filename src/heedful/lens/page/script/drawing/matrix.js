@@ -1,6 +1,6 @@
 // Numbers in rows and columns, whatever array they stand in.
 import { divergingBytes, shadeBytes } from "../color.js";
-import { cellUnder, onKeys, set, svg } from "../dom.js";
+import { ARROWS, cellUnder, onKeys, set, svg } from "../dom.js";
 import { columnNames, fitted, label, widthOf } from "./text.js";
 
 export const grid = (rows, columns, at) => ({ rows, columns, at });
@@ -13,13 +13,14 @@ export function plane(array, ...lead) {
 
 export const row = (source, index) => Array.from({ length: source.columns }, (_, column) => source.at(index, column));
 
+// All numbers, row by row.
+export function flat({ rows, columns, at }) {
+  return Float64Array.from({ length: rows * columns }, (_, n) => at(Math.floor(n / columns), n % columns));
+}
+
 // The size that all but one number in a hundred stay within: a giant does not make all others pale.
 export function robustMax(source) {
-  const sizes = new Float32Array(source.rows * source.columns);
-  for (let r = 0; r < source.rows; r += 1) {
-    for (let c = 0; c < source.columns; c += 1) sizes[r * source.columns + c] = Math.abs(source.at(r, c));
-  }
-  const real = sizes.filter(Number.isFinite).sort();
+  const real = flat(source).map(Math.abs).filter(Number.isFinite).sort();
   return real[Math.ceil(0.99 * (real.length - 1))] || real.at(-1) || 1;
 }
 
@@ -43,9 +44,6 @@ export function picture(href, attributes) {
 }
 
 // A map of cells under the pointer and the arrow keys: which cell is looked at, which is chosen.
-
-const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-
 // `look(row, column, box)` is told the cell, `leave()` that there is none, `choose(row, column)` of a click or
 // Enter; the keys begin at `start`.
 export function cells({ rows, columns, width, height, name, look, leave, choose, key, start = [0, 0] }) {
@@ -73,7 +71,7 @@ export function cells({ rows, columns, width, height, name, look, leave, choose,
     onfocus: () => node.matches(":focus-visible") && show(...at), onblur: hide,
   }, ground, cursor);
   onKeys(node, (key) => {
-    const move = MOVES[key];
+    const move = ARROWS[key];
     if (move) show((at[0] + move[0] + rows) % rows, (at[1] + move[1] + columns) % columns);
     else if (choose && (key === "Enter" || key === " ")) choose(...at);
     else return false;

@@ -89,33 +89,28 @@ export function columnNames(tokens, cell, size) {
   if (every === 1 && widths.every((width) => width <= cell - 4)) {
     return { names, every, height: size + 8, overhang: 0, write: (place, x, y) => text(names[place], x, y - 6, size) };
   }
-  const upright = (name) => UPRIGHT.test(name) || [...name].length === 1;
-  const heights = names.map((name, place) =>
-    upright(name) ? [...name].length * (size + 1) : widths[place] * Math.sin(SLANT) + size,
-  );
-  const reach = names.map((name, place) =>
-    upright(name) ? 0 : widths[place] * Math.cos(SLANT) - (names.length - place - 1) * cell,
-  );
+  const upright = names.map((name) => UPRIGHT.test(name) || [...name].length === 1);
+  const heights = names.map((name, place) => upright[place] ? [...name].length * (size + 1) : widths[place] * Math.sin(SLANT) + size);
+  const reach = widths.map((width, place) => upright[place] ? 0 : width * Math.cos(SLANT) - (names.length - place - 1) * cell);
   return {
     names, every, height: Math.max(...heights) + 8, overhang: Math.max(0, ...reach),
-    write: (place, x, y) => (upright(names[place]) ? stacked : slanted)(names[place], x, y - 6, size),
+    write: (place, x, y) => (upright[place] ? stacked : slanted)(names[place], x, y - 6, size),
   };
 }
 
-function text(name, x, y, size, more = {}) {
+// In the color of its surroundings.
+function text(name, x, y, size, more) {
   return svg("text", { x, y, "font-size": size, "text-anchor": "middle", ...more }, name);
 }
 
 function slanted(name, x, y, size) {
-  const turn = `rotate(-50 ${x + size / 3} ${y})`;
-  return text(name, x + size / 3, y, size, { "text-anchor": "start", transform: turn });
+  const left = x + size / 3;
+  return text(name, left, y, size, { "text-anchor": "start", transform: `rotate(-50 ${left} ${y})` });
 }
 
 function stacked(name, x, y, size) {
-  const letters = [...name];
-  const lineAt = (place) => y - (letters.length - 1 - place) * (size + 1);
-  const lines = letters.map((letter, place) => svg("tspan", { x, y: lineAt(place) }, letter));
-  return svg("text", { "font-size": size, "text-anchor": "middle" }, ...lines);
+  const letters = [...name].reverse();
+  return text(letters.map((letter, above) => svg("tspan", { x, y: y - above * (size + 1) }, letter)).reverse(), x, y, size);
 }
 
 export const rowName = (name, x, y, size) => text(name, x, y + size * 0.36, size, { "text-anchor": "end" });
@@ -166,27 +161,15 @@ export function fittedEnd(text, width, size) {
 
 // Words laid out in lines, as on paper: an SVG does not wrap text by itself.
 
-// Boxes { x, width, line } for the texts within a width; `centered` moves each line to the middle, and a single line
-// takes up to `airy` between its words.
-export function wrapWords(texts, width, { size, padding = 6, gap = 4, airy = gap, centered = false }) {
-  const boxes = [];
-  let x = 0, line = 0;
-  for (const text of texts) {
-    const wide = Math.min(width, Math.max(widthOf(text, size) + 2 * padding, 18));
-    if (x > 0 && x + wide > width) {
-      line += 1;
-      x = 0;
-    }
-    boxes.push({ x, width: wide, line });
-    x += wide + gap;
-  }
-  const more = line === 0 ? Math.min(airy - gap, (width - x + gap) / Math.max(1, texts.length - 1)) : 0;
-  boxes.forEach((box, place) => (box.x += place * more));
-  if (centered) center(boxes, width);
+// Boxes { text, x, width, line } for the texts within a width; between two words is a gap, or the one before the second.
+export function wrapWords(texts, width, { size, padding, narrowest = 18, gap, gapBefore = () => gap }) {
+  let right = 0, line = 0;
+  const boxes = texts.map((text, index) => {
+    const wide = Math.min(width, Math.max(widthOf(text, size) + 2 * padding, narrowest));
+    let x = index ? right + gapBefore(index) : 0;
+    if (index && x + wide > width) [x, line] = [0, line + 1];
+    right = x + wide;
+    return { text, x, width: wide, line };
+  });
   return { boxes, lines: texts.length ? line + 1 : 0 };
-}
-
-function center(boxes, width) {
-  const ends = new Map(boxes.map((box) => [box.line, box.x + box.width]));
-  for (const box of boxes) box.x += (width - ends.get(box.line)) / 2;
 }

@@ -1,18 +1,14 @@
-// What every view of a writing model asks of the document. Row i of the decoder predicted written[i].
+// What every view of a writing model asks of the document. Row i of the decoder predicted written[i]; the state's step
+// is the row of the moment.
 
-export function firstRow(doc) {
-  return Math.max(0, (doc.prompt ?? 1) - 1); // the rows before it only read what was given
-}
+// The rows before it only read what was given.
+export const firstRow = (doc) => Math.max(0, (doc.prompt ?? 1) - 1);
 
 // Whether what this row predicted was there already: a text to go on from, or a person's answer.
 export const isGiven = (doc, row) => Boolean(doc.given) || row < firstRow(doc);
 // For the words above a view: "given" where a person wrote the answer.
 export const givenVariant = (doc) => (doc.given ? "given" : "");
 
-export function currentRow(doc, state) {
-  const row = state.get("step") ?? firstRow(doc);
-  return Math.min(Math.max(row, 0), doc.written.length - 1);
-}
 
 export function stepAt(doc, row) {
   const steps = doc.generation?.steps ?? [];

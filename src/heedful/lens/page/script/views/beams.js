@@ -1,7 +1,7 @@
 // The beam tree: what was followed, what was dropped, what won, and how its score was made.
 import { clear, el, onKeys, set, svg } from "../dom.js";
 import { fitted, label, marked, number, resize, spelled, tail, visible, widthOf } from "../drawing/text.js";
-import { currentRow, firstRow } from "../generation/answer.js";
+import { firstRow } from "../generation/answer.js";
 import { penaltyOf, storyOf, textOf, treeOf, wayTo } from "../generation/beam_tree.js";
 
 export const name = "beams";
@@ -20,14 +20,13 @@ export function mount(root, { doc, state, t }) {
   root.append(sentence, legend, box, details);
   box.append(drawing.picture);
 
-  const now = () => Math.min(last, Math.max(1, currentRow(doc, state) - firstRow(doc) + 1));
+  const now = () => Math.min(last, Math.max(1, state.get("step") - firstRow(doc) + 1));
   const facts = storyOf(tree);
 
   function draw() {
     const deep = state.get("level") === "deep", node = seen ?? selected, from = box.scrollLeft;
-    const lit = new Set(wayTo(tree, node).map((item) => item.id));
-    const name = t("label", { steps: last, story: storyText(facts, t) });
-    drawing.draw({ from, to: from + box.clientWidth, now: now(), shown: node.id, lit, deep, name });
+    set(drawing.picture, { "aria-label": t("label", { steps: last, story: storyText(facts, t) }) });
+    drawing.draw({ from, to: from + box.clientWidth, now: now(), shown: node, deep });
     detail(node, deep);
   }
 
@@ -53,8 +52,7 @@ export function mount(root, { doc, state, t }) {
   }
 
   function pick(node) {
-    selected = node;
-    seen = null;
+    [selected, seen] = [node, null];
     state.set({ step: node.step - 1 + firstRow(doc) });
     draw();
   }
@@ -112,17 +110,16 @@ const FATES = ["chosen", "kept", "finished", "pruned"];
 
 const LINES = {
   chosen: { stroke: "var(--accent)", "stroke-width": 3.2 },
-  kept: { stroke: "var(--soft)", "stroke-width": 1.3 },
-  finished: { stroke: "var(--soft)", "stroke-width": 1.3 },
-  pruned: { stroke: "var(--soft)", "stroke-width": 1, "stroke-dasharray": "2 4", opacity: 0.6 },
+  pruned: { "stroke-width": 1, "stroke-dasharray": "2 4", opacity: 0.6 },
 };
 
-export function line(fate, d, look = {}) {
-  return svg("path", { d, fill: "none", "stroke-linecap": "round", ...LINES[fate], ...look });
+function line(fate, d, look) {
+  const plain = { fill: "none", stroke: "var(--soft)", "stroke-width": 1.3, "stroke-linecap": "round" };
+  return svg("path", { d, ...plain, ...LINES[fate], ...look });
 }
 
 // The sign with its middle at the origin. `end`: the answer ends here.
-export function mark(fate, end = false) {
+function mark(fate, end) {
   const accent = { fill: "var(--accent)", stroke: "var(--accent)", "stroke-width": 1.5 };
   const plain = { fill: "var(--paper)", stroke: "var(--soft)", "stroke-width": 1.6 };
   if (fate === "chosen" && end) return svg("g", {}, square(6.5, { ...plain, stroke: "var(--accent)" }), square(3.5, accent));
@@ -153,29 +150,28 @@ function treePicture(tree, { choose, watch }) {
   const height = TOP + Math.max(...tree.columns.slice(1).map((column) => column.length)) * LANE + 4;
   const picture = svg("svg", { role: "img", height, onpointerleave: () => watch(null) });
   const whole = tree.byId.size <= ALL_AT_ONCE;
-  const root = tree.columns[0][0];
   let column = COLUMN.simple, places = null;
   let measured = null; // the level the places were made for
 
   const columnAt = (step) => 58 + (step - 1) * column;
 
-  // `from`, `to`: what is seen, in pixels; `now`: the step; `shown`: the node looked at; `lit`: the ids on the way to it.
-  function draw({ from, to, now, shown, lit, deep, name }) {
+  // `from`, `to`: what is seen, in pixels; `now`: the step; `shown`: the node looked at.
+  function draw({ from, to, now, shown, deep }) {
     const narrowest = deep ? COLUMN.deep : COLUMN.simple;
     const wide = Math.max(narrowest, Math.min(WIDEST, Math.floor((to - from - 40) / last)));
-    if (places === null || wide !== column || deep !== measured) {
+    if (wide !== column || deep !== measured) {
       [column, measured] = [wide, deep];
       places = placed(tree, columnAt, deep);
     }
-    const width = columnAt(last) + column - 24;
+    const lit = new Set(wayTo(tree, shown));
     const first = whole ? 1 : Math.max(1, Math.floor(from / column) - 1);
     const end = whole ? last : Math.min(last, Math.ceil(to / column) + 1);
-    resize(set(clear(picture), { "aria-label": name }), width, height);
+    resize(clear(picture), columnAt(last) + column - 24, height);
     const band = { fill: "var(--accent)", opacity: 0.09, rx: 8 };
     picture.append(svg("rect", { x: columnAt(now) - 14, y: 4, width: column - 12, height: height - 8, ...band }));
     const lines = Object.fromEntries(FATES.toReversed().map((fate) => [fate, svg("g")]));
     const marks = svg("g");
-    const start = places.get(root.id);
+    const start = places.get(tree.columns[0][0].id);
     if (first === 1) marks.append(svg("circle", { cx: start.right, cy: start.y, r: 4.5, fill: "var(--ink)" }));
     for (let step = first; step <= end; step += 1) {
       const look = step === now ? { fill: "var(--accent)", weight: 650 } : {};
@@ -192,15 +188,15 @@ function treePicture(tree, { choose, watch }) {
     const [a, b] = [places.get(node.parent), places.get(node.id)];
     const bend = Math.max(14, (b.left - a.right) * 0.5);
     const d = `M${a.right} ${a.y}C${a.right + bend} ${a.y} ${b.left - bend} ${b.y} ${b.left} ${b.y}`;
-    const stands = lit.has(node.id) && node.fate !== "chosen";
-    return line(node.fate, d, stands ? { stroke: "var(--ink)", "stroke-width": 2.2, opacity: 1 } : {});
+    const stands = lit.has(node) && node.fate !== "chosen";
+    return line(node.fate, d, stands && { stroke: "var(--ink)", "stroke-width": 2.2, opacity: 1 });
   }
 
   function sign(node, shown, deep) {
     const { x, y, right } = places.get(node.id);
     const chosen = node.fate === "chosen", bold = chosen ? { fill: "var(--ink)", weight: 650 } : {};
     const frame = { x: -11, y: -12, width: right - x + 11, height: 24, rx: 7, "stroke-width": 1.4 };
-    const look = node.id === shown ? { fill: "var(--paper)", stroke: "var(--ink)" } : { fill: "transparent" };
+    const look = node === shown ? { fill: "var(--paper)", stroke: "var(--ink)" } : { fill: "transparent" };
     return svg("g", {
       transform: `translate(${x} ${y})`, style: { cursor: "pointer" },
       onpointerenter: () => watch(node), onclick: () => choose(node),
@@ -210,7 +206,7 @@ function treePicture(tree, { choose, watch }) {
     deep && label(number(node.score, 2), right - x - 5, 4, { size: 10, anchor: "end" }));
   }
 
-  return { picture, draw, whole, columnAt, height };
+  return { picture, draw, whole, columnAt };
 }
 
 const shortText = (node) => fitted(spelled(node.text), LETTERS, 13);

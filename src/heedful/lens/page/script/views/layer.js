@@ -5,7 +5,7 @@ import { hue, shadeBytes } from "../color.js";
 import { onHover, svg } from "../dom.js";
 import { extent, feet, line, rules, scale, ticks } from "../drawing/chart.js";
 import { matrix, plane } from "../drawing/matrix.js";
-import { redrawn, stepFigure } from "../drawing/stage.js";
+import { redrawn, stepFigure, stepText } from "../drawing/stage.js";
 import { brief, label, number, percent, visible, widthOf } from "../drawing/text.js";
 
 export const name = "layer";
@@ -31,39 +31,31 @@ export function mount(root, context) {
   redrawn(root, state, ["attention"], async (width, note) => {
     const layer = layerOf(context);
     const read = (id) => (id ? arrays.get(id) : null);
-    const pairs = await Promise.all(layer.norms.map(async (norm) => ({
-      name: t(norm.name), before: await read(norm.before), after: await read(norm.after),
-    })));
+    const pairs = await Promise.all(layer.norms.map(async ({ name, before, after }) =>
+      ({ name: t(name), before: await read(before), after: await read(after) })));
     const [residual, hidden, zeros] = await Promise.all([read(layer.residual), read(layer.hidden), read(layer.zeros)]);
     const tokens = doc.sequences[layer.sequence].map((token) => visible(token.text));
     const look = (index) => state.set({ token: index === null ? null : { sequence: layer.sequence, index } });
-    const shared = { t, note, tokens, look, deep: state.get("level") === "deep" };
     const level = state.get("level");
-    const norm = layer.norm === undefined ? "layer" : layer.norm ?? "other"; // of another make
-    const steps = [];
-    if (pairs.length) steps.push({
-      title: t("norm.title"), draw: (room) => norms(pairs, norm, room, shared),
-      text: [`${layer.order}.${level}`, `${norm}.${level}`, "rings"].map((word) => t(word)).join(" "),
-    });
+    const shared = { t, note, tokens, look, deep: level === "deep" };
+    const norm = layer.norm ?? "other"; // of another make
     const length = (part) => brief(meanLength(residual, part));
-    steps.push({
-      title: t("stream.title"), text: t(`stream.${level}`, { from: length(0), to: length(residual.shape[1] - 1) }),
-      draw: (room) => stream(residual, [t("entry"), ...partsOf(layer).map((part) => `+ ${t(part)}`)], room, shared),
+    const steps = [
+      {
+        title: t("norm.title"), text: [`${layer.order}.${level}`, `${norm}.${level}`, "rings"].map((word) => t(word)).join(" "),
+        draw: (room) => norms(pairs, norm, room, shared),
+      },
+      {
+        ...stepText(context, { from: length(0), to: length(residual.shape[1] - 1) })("stream"),
+        draw: (room) => stream(residual, [t("entry"), ...pairs.map((part) => `+ ${part.name}`)], room, shared),
+      },
+    ];
+    if (hidden) steps.push({
+      ...stepText(context, { zeros: percent(mean(zeros.data)), shown: hidden.shape[1] })("neurons"),
+      draw: (room) => neurons(hidden, zeros, room, shared),
     });
-    if (hidden) {
-      const silent = zeros ? percent(mean(zeros.data)) : "–";
-      steps.push({
-        title: t("neurons.title"), text: t(`neurons.${level}`, { zeros: silent, shown: hidden.shape[1] }),
-        draw: (room) => neurons(hidden, zeros, room, shared),
-      });
-    }
     return [stepFigure(width, steps, t("title"))];
   });
-}
-
-function partsOf(layer) {
-  if (layer.norms.length) return layer.norms.map((norm) => norm.name);
-  return ["self_attention", "feed_forward"];
 }
 
 // Every token before and after a norm, by what the norm brings to one measure: rings, and dots that have come together.
@@ -140,7 +132,7 @@ function norms(pairs, kind, room, shared) {
 const STREAM_HEIGHT = 190, STREAM_MARGIN = 36;
 const meanLength = (residual, part) => mean(Array.from({ length: residual.shape[0] }, (_, n) => residual.at(n, part)));
 
-export function stream(residual, parts, room, { t, note, tokens, look: told, deep }) {
+function stream(residual, parts, room, { t, note, tokens, look: told, deep }) {
   const wide = Math.min(560, room - STREAM_MARGIN - 20);
   const range = extent([...residual.data]);
   const x = scale([0, parts.length - 1], [STREAM_MARGIN + 14, STREAM_MARGIN + wide - 14]);
@@ -162,8 +154,7 @@ export function stream(residual, parts, room, { t, note, tokens, look: told, dee
   node.append(line(points(middle), { stroke: "var(--ink)", "stroke-width": 3, "pointer-events": "none" }));
   const crowded = parts.some((part) => widthOf(part, 12) > wide / parts.length - 4); // then every second stands lower
   parts.forEach((part, n) => {
-    const anchor = n === 0 ? "start" : n === parts.length - 1 ? "end" : "middle";
-    const at = n === 0 ? SIDE : n === parts.length - 1 ? STREAM_MARGIN + wide : x(n);
+    const [anchor, at] = n === 0 ? ["start", SIDE] : n === parts.length - 1 ? ["end", STREAM_MARGIN + wide] : ["middle", x(n)];
     node.append(label(part, at, STREAM_HEIGHT + 26 + (crowded && n % 2 ? 16 : 0), { anchor }));
     node.append(svg("circle", { cx: x(n), cy: y(middle(n)), r: 4.5, fill: "var(--ink)", "pointer-events": "none" }));
     const bold = { anchor: "middle", weight: 600, fill: "var(--ink)" };
@@ -191,21 +182,18 @@ function neurons(hidden, zeros, room, { t, note, tokens, look }) {
       leave: () => (note.hide(), look(null)),
     },
   });
-  const node = svg("g", {}, svg("g", { transform: `translate(${block.left} ${block.top})` }, block.node));
-  if (zeros) node.append(silence(zeros, block, source.columns * wide, high, t));
-  return { node, height: block.top + block.height + 4 };
-}
-
-function silence(zeros, block, width, high, t) {
-  const start = block.left + width + 18;
   const title = label(t("silent"), 0, -8, { weight: 600, fill: "var(--ink)" });
-  const node = svg("g", { transform: `translate(${start} ${block.top})` }, title);
-  zeros.data.forEach((share, n) => {
+  const long = BARS - 38;
+  const silence = Array.from(zeros.data, (share, n) => {
     const bar = { y: n * high + 0.12 * high, height: high * 0.76 };
-    const long = BARS - 38;
-    const body = svg("rect", { ...bar, width: long * share, fill: hue(1), "data-token": n, class: "figure-bar" });
-    node.append(svg("rect", { ...bar, width: long, fill: "var(--line)", opacity: 0.5 }), body);
-    if (high >= 11) node.append(label(percent(share), long + 6, (n + 0.5) * high + 4, { size: 11 }));
+    return [
+      svg("rect", { ...bar, width: long, fill: "var(--line)", opacity: 0.5 }),
+      svg("rect", { ...bar, width: long * share, fill: hue(1), "data-token": n, class: "figure-bar" }),
+      high >= 11 && label(percent(share), long + 6, (n + 0.5) * high + 4, { size: 11 }),
+    ];
   });
-  return node;
+  const beside = block.left + source.columns * wide + 18;
+  const node = svg("g", {}, svg("g", { transform: `translate(${block.left} ${block.top})` }, block.node),
+    svg("g", { transform: `translate(${beside} ${block.top})` }, title, silence));
+  return { node, height: block.top + block.height + 4 };
 }

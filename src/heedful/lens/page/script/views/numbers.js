@@ -4,7 +4,7 @@ import { chosen, kindName, tokensAt } from "../attention/selection.js";
 import { kindOf } from "../choice.js";
 import { diverging, divergingBytes, ink, shade } from "../color.js";
 import { dropdown, el, svg } from "../dom.js";
-import { cells, equation, grid, matrix, picture, pixels, plane, robustMax, row, shares, signed } from "../drawing/matrix.js";
+import { cells, equation, flat, grid, matrix, picture, pixels, plane, robustMax, row, shares, signed } from "../drawing/matrix.js";
 import { redrawn, stepFigure, stepText, table } from "../drawing/stage.js";
 import { fitted, label, number, percent, small, visible } from "../drawing/text.js";
 
@@ -78,8 +78,7 @@ function product(a, b) {
 }
 
 function computed(source) {
-  const values = Array.from({ length: source.rows * source.columns }, (_, n) =>
-    source.at(Math.floor(n / source.columns), n % source.columns));
+  const values = flat(source);
   return grid(source.rows, source.columns, (r, c) => values[r * source.columns + c]);
 }
 
@@ -96,11 +95,6 @@ function masking(scores, weights, causal, rounded) {
   return (r, c) => weights.at(r, c) === 0 && ((causal && c > r) || scores.at(r, c) - best[r] > ROUNDED);
 }
 
-function maskingOf({ scores, hidden }, causal) {
-  if (causal) return "causal";
-  for (let r = 0; r < scores.rows; r += 1) for (let c = 0; c < scores.columns; c += 1) if (hidden(r, c)) return "hidden";
-  return "none";
-}
 
 // Grids of one head: x, query, key, value (T × K), scores, scaled, biased, masked, weights (Tq × Tk), mixed, joined.
 // `rounded`: the weights of a long input have few digits, and their zeros say nothing.
@@ -120,7 +114,7 @@ async function headNumbers(arrays, attention, head, rounded) {
   way.biased = bias ? pairs((r, c) => way.scaled.at(r, c) + way.bias.at(r, c)) : way.scaled;
   way.hidden = masking(way.biased, way.weights, attention.causal, rounded);
   way.masked = computed(pairs((r, c) => (way.hidden(r, c) ? -Infinity : way.biased.at(r, c))));
-  way.masking = maskingOf(way, attention.causal);
+  way.masking = attention.causal ? "causal" : flat(pairs(way.hidden)).some(Boolean) ? "hidden" : "none";
   way.groups = key.shape[0];
   way.mixed = plane(mixed, head);
   way.joined = grid(T, H * K, (r, c) => mixed.at(Math.floor(c / K), r, c % K));

@@ -13,25 +13,19 @@ const MOST = 6; // hues that are told apart
 
 export const fits = (doc) => Boolean(doc.positions?.table ?? doc.positions?.bias);
 
-// The dimensions the reader has chosen to see as waves: a click adds one or takes it away.
-function choice(columns, changed) {
-  let chosen = [...new Set(OPENING.map((part) => Math.round(part * (columns - 1))))];
-  return {
-    get: () => chosen,
-    toggle(dimension) {
-      const without = chosen.filter((other) => other !== dimension);
-      const added = without.length < chosen.length ? without : [...chosen.slice(chosen.length < MOST ? 0 : 1), dimension];
-      if (added.length) chosen = added.sort((a, b) => a - b);
-      changed();
-    },
-  };
+// The dimensions seen as waves after a click on one, which adds it or takes it away.
+function toggled(chosen, dimension) {
+  const without = chosen.filter((other) => other !== dimension);
+  if (without.length === chosen.length) return [...chosen.slice(chosen.length < MOST ? 0 : 1), dimension].sort((a, b) => a - b);
+  return without.length ? without : chosen;
 }
 
 export async function mount(root, { doc, arrays, state, t }) {
   const { scheme, ...ids } = doc.positions;
   const read = async (id) => (id ? arrays.get(id) : null);
   const [values, alike, bias] = await Promise.all([read(ids.table), read(ids.similarity), read(ids.bias)]);
-  const dimensions = values && choice(values.shape[1], () => again());
+  let chosen = values && [...new Set(OPENING.map((part) => Math.round(part * (values.shape[1] - 1))))];
+  const choose = (_, dimension) => ((chosen = toggled(chosen, dimension)), again());
   const stepWords = stepText({ t, state }, { table: "PE" });
   const course = { learned: "courses", rotary: "turns" }[scheme] ?? "waves";
 
@@ -41,9 +35,9 @@ export async function mount(root, { doc, arrays, state, t }) {
     const turning = scheme === "rotary";
     const step = (part, draw, ...more) => ({ ...stepWords(part, ...more), draw });
     const steps = [
-      values && step(scheme, (room) => table(plane(values), dimensions, room, shared)),
-      values && step(course, (room) => waves(plane(values), dimensions.get(), room, shared)),
-      turning && step("dials", (room) => dials(plane(values), dimensions.get(), room, shared)),
+      values && step(scheme, (room) => table(plane(values), chosen, choose, room, shared)),
+      values && step(course, (room) => waves(plane(values), chosen, room, shared)),
+      turning && step("dials", (room) => dials(plane(values), chosen, room, shared)),
       alike && step(turning ? "turned" : "alike", (room) => likeness(plane(alike), room, shared), ...(doc.image ? ["alike.image"] : [])),
       bias && step(scheme, (room) => biases(bias, head, room, shared)),
       bias && step("fading", (room) => fading(bias, head, room, shared)),
@@ -66,17 +60,17 @@ function framed(block, source, unit) {
   return node;
 }
 
-function table(source, dimensions, room, { t, note, column: word }) {
+function table(source, chosen, choose, room, { t, note, column: word }) {
   const unit = [(room - SIDE) / source.columns, Math.max(2, 220 / source.rows)];
   const block = matrix({
     name: `${t("position")} × ${word}`, source, unit, color: signed(source),
     watch: {
-      key: "table", choose: (_, column) => dimensions.toggle(column),
+      key: "table", choose,
       ...note.over((row, column) => `${t("position")} ${row} · ${word} ${column}: ${number(source.at(row, column))}`),
     },
   });
   const node = framed(block, source, unit);
-  dimensions.get().forEach((dimension, n) => {
+  chosen.forEach((dimension, n) => {
     const x = (dimension + 0.5) * unit[0];
     const height = block.height + 5;
     node.append(svg("path", { d: `M${x - 5} ${height + 8}l5 -8l5 8z`, fill: hue(n) }));

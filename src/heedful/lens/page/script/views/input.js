@@ -1,14 +1,17 @@
-// The image as the model reads it: patches, and what a chosen one looks at.
+// What the model read, where that is no text, and what it took it for.
+import { mean, total } from "../attention/measure.js";
 import { chosen, headName, lookingToken, pin, sharesOf, weightsOf } from "../attention/selection.js";
 import { dropdown, el, onKeys, svg } from "../dom.js";
+import { bars } from "../drawing/chart.js";
+import { forecastChart } from "../drawing/forecast.js";
 import { cells } from "../drawing/matrix.js";
 import { redrawn } from "../drawing/stage.js";
-import { label, percent, resize } from "../drawing/text.js";
+import { label, number, percent, resize } from "../drawing/text.js";
+
+// The image as the model reads it: patches, and what a chosen one looks at.
+export const image = { name: "image", fits: (doc) => doc.image !== null && doc.attentions.length > 0, mount: mountImage };
 
 const STYLES = ["tint", "outline"];
-
-export const name = "image";
-export const fits = (doc) => doc.image !== null && doc.attentions.length > 0;
 
 function nameOf({ doc, t }, index) {
   const { prefix, columns } = doc.image;
@@ -20,7 +23,7 @@ function nameOf({ doc, t }, index) {
   return t("patch", { row: Math.floor(place / columns) + 1, column: (place % columns) + 1 });
 }
 
-export function mount(root, context) {
+function mountImage(root, context) {
   const { doc, state, t } = context;
   const { prefix } = doc.image;
   let style = STYLES[0], strength = 0.85;
@@ -141,4 +144,75 @@ function patches(context, { width, note, item, from, shares, heads, style, named
   const under = top + 22 + Math.ceil(heads.length / fitting) * (high + 30);
   resize(node, width, Math.ceil(Math.max(size[1] + 28, under)));
   return { node, veil };
+}
+
+// The line as the model reads it: patches, what a chosen one looks at, and the forecast, beside the truth where that is known.
+export const series = {
+  name: "series", variant: ({ series }) => (series.truth ? "truth" : ""), mount: mountSeries,
+  fits: (doc) => doc.series !== null,
+};
+
+function errorOf({ forecast, truth }, t) {
+  if (!truth) return "";
+  const pairs = forecast.map((value, n) => [value, truth[n]]).filter(([, real]) => Number.isFinite(real));
+  if (!pairs.length) return "";
+  const error = mean(pairs.map(([value, real]) => Math.abs(value - real)));
+  const size = mean(pairs.map(([, real]) => Math.abs(real)));
+  return t("error", { error: Number(error.toPrecision(3)), part: size ? percent(error / size) : "–" });
+}
+
+function mountSeries(root, context) {
+  const { doc, state, t } = context;
+  const { source } = doc.sequences;
+  const first = source.length - doc.series.patches.length; // what stands before the patches is no part of the line
+  const nameOf = (place) => t("patch", { n: place, text: source[place + first].text });
+  const choose = (place) => pin(context, place + first);
+
+  async function looking() {
+    if (!doc.attentions.length) return null;
+    const item = chosen(context);
+    const token = Math.max(first, lookingToken(context, source.length - 1));
+    const { patches: shares, best } = sharesOf(await weightsOf(context, item), token, first);
+    return { from: token - first, shares, best: best - first, title: headName(context, item) };
+  }
+
+  redrawn(root, state, ["attention", "head", "pinned"], async (width, note) => {
+    const look = await looking();
+    const named = [doc.series.name, doc.series.column].filter(Boolean).join(" · ");
+    const series = { ...doc.series, name: named || t("title") };
+    const figure = forecastChart({ series, width, looking: look, nameOf, choose, note, t });
+    const error = errorOf(doc.series, t);
+    if (!look) return [figure, el("p", { class: "figure-note" }, `${t("none")} ${error}`)];
+    const summary = t("most", { from: nameOf(look.from), to: nameOf(look.best), share: percent(look.shares[look.best]) });
+    const names = doc.series.patches.map((_, place) => [place, nameOf(place)]);
+    return [
+      el("div", { class: "picks" }, dropdown(t("from"), names, look.from, choose, "from")),
+      figure, el("p", { class: "figure-note" }, `${summary} ${error}`),
+    ];
+  });
+}
+
+// What the model takes the input for: the probability of each class.
+export const classes = { name: "classes", fits: (doc) => doc.classes !== null && doc.classes.length > 0, mount: mountClasses };
+
+const SHOWN = 20;
+
+// The most probable, and all that is left as one row.
+function rowsOf(classes, t) {
+  const sorted = [...classes].sort((a, b) => b.probability - a.probability);
+  if (sorted.length <= SHOWN) return sorted;
+  const rest = sorted.slice(SHOWN), probability = total(rest.map((item) => item.probability));
+  return [...sorted.slice(0, SHOWN), { label: t("rest", { n: rest.length }), probability, rest: true }];
+}
+
+function mountClasses(root, { doc, state, t }) {
+  redrawn(root, state, [], (width) => {
+    const deep = state.get("level") === "deep";
+    const rows = rowsOf(doc.classes, t);
+    const name = t("all", { n: doc.classes.length, label: rows[0].label, share: percent(rows[0].probability) });
+    return [bars(rows.map(({ label, probability, rest }, n) => ({
+      name: label, share: probability, text: deep ? number(probability, 4) : percent(probability),
+      look: { weight: n ? 400 : 650, fill: rest ? "var(--soft)" : "var(--ink)" }, bar: { opacity: n ? 0.55 : 1 },
+    })), width, name)];
+  });
 }
