@@ -25,7 +25,6 @@ from .objective import Monitor, Objective
 from .optimizers import Update, load_state, state_of
 from .parallel import ReplicatedModel, SingleProcess
 
-
 UNPACED = 3  # steps at the start of a process that do not tell its pace
 PACED = 10  # steps after which the pace is measured again
 
