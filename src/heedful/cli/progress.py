@@ -50,6 +50,8 @@ class LineView:
             )
         elif isinstance(event, Validated):
             say(f"step {event.step:,}  validation: {_scores(event)}{'  (best so far)' if event.is_best else ''}")
+            if share := event.scores.get("unfinished"):
+                say(f"  {share:.0f} % of these answers are cut off at their length limit (generation.max_new_tokens)")
             for source, _, output in self.task.samples[:1]:
                 console.print(plain(f"  {source} → {output}"), no_wrap=True, overflow="ellipsis")
         elif isinstance(event, Finished):
@@ -105,4 +107,8 @@ def _plan(event: Planned) -> str:
 
 def _scores(event: Validated) -> str:
     formats = {"loss": "loss {:.3f}", "bleu": "BLEU {:.1f}", "chrf": "chrF {:.1f}", "exact": "exact {:.1f} %"}
-    return "  ".join(formats.get(name, f"{name} {{:.4g}}").format(score) for name, score in event.scores.items())
+    return "  ".join(
+        formats.get(name, f"{name} {{:.4g}}").format(score)
+        for name, score in event.scores.items()
+        if name != "unfinished"
+    )

@@ -1,5 +1,6 @@
 """The settings of search and sampling."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypedDict
@@ -22,6 +23,8 @@ class GenerationOptions(TypedDict, total=False):
     beam: int
     n_best: int
     max_new_tokens: int | None
+    max_len_a: float
+    max_len_b: int
     min_new_tokens: int
     length_penalty: float
     length_penalty_kind: LengthPenaltyKind
@@ -48,7 +51,11 @@ class GenerationConfig(Config):
 
     beam: int = 1  # Candidates that the search follows at once; 1 is greedy search
     n_best: int = 1  # Answers to each input, best first: at most beam, or with sample as many draws as this
-    max_new_tokens: int | None = None  # The most tokens of an answer, end included; None: 2 × the input's length + 20
+    max_new_tokens: int | None = None  # The most tokens of an answer, end included; None: by max_len_a and max_len_b
+    max_len_a: float = (
+        2.0  # An answer to n tokens has at most max_len_a × n + max_len_b; training sets both by its data
+    )
+    max_len_b: int = 20  # See max_len_a
     min_new_tokens: int = 0  # The fewest tokens of an answer, end not included
     length_penalty: float = 1.0  # The α of length_penalty_kind; larger values favor longer answers, 0 disables it
     length_penalty_kind: LengthPenaltyKind = "power"  # Divisor of log-probabilities: length^α, or ((5 + length) / 6)^α
@@ -69,6 +76,8 @@ class GenerationConfig(Config):
             self.sample or self.n_best <= self.beam,
             f"a beam of {self.beam} cannot give the {self.n_best} best answers; make it larger",
         )
+        self.require(self.max_len_a >= 0, f"max_len_a must be 0 or more, not {self.max_len_a}")
+        self.require(self.max_len_b >= 1, f"max_len_b must be at least 1, not {self.max_len_b}")
         self.require(self.min_new_tokens >= 0, f"min_new_tokens must be 0 or more, not {self.min_new_tokens}")
         self.require(
             self.max_new_tokens is None or self.max_new_tokens > self.min_new_tokens,
@@ -110,7 +119,7 @@ class GenerationConfig(Config):
         """Return the most tokens, end included, after an input; `room` is what the model's positions allow."""
         limit = self.max_new_tokens
         if limit is None:
-            limit = max(2 * input_length + 20, self.min_new_tokens + 1)
+            limit = max(math.ceil(self.max_len_a * input_length) + self.max_len_b, self.min_new_tokens + 1)
         return limit if room is None else min(limit, room)
 
     def length_normalizer(self, length: int) -> float:

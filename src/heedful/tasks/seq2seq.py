@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ..core import padding
@@ -26,6 +28,9 @@ FINAL_TEXTS = 2000  # of the validation data, answered with the full search when
 VALIDATION_TEXTS = 500  # answered greedily at each validation; the loss is over all
 MAX_LOSS = 50.0  # whose perplexity is written out
 HOLDOUT_EVERY = 20  # at most every twentieth pair is held out
+ENOUGH = 0.999  # of the targets have room, with this MARGIN
+MARGIN = 1.2
+SHORT = 8  # tokens of a source below which the length of the target says little
 
 P = TypeVar("P", bound=Pair)
 R = TypeVar("R", bound=PairReport)
@@ -102,6 +107,20 @@ class Seq2SeqTask(Task[C, D, Batch], Generic[C, D]):
 
         There are none where they would say less than the loss.
         """
+
+
+def length_limits(lengths: NDArray[np.integer[Any]]) -> dict[str, Any]:
+    """Return `max_len_a` and `max_len_b` of a GenerationConfig that leave all answers of the training data room.
+
+    Args:
+        lengths: (N, 2), the tokens of each source and target without their ends. All but one target in a thousand has
+            room, with a fifth to spare; the default, twice the source and 20, is the least.
+    """
+    source, target = (lengths.astype(np.float64) + 1).T
+    ratio = float(np.quantile(target / np.maximum(source, SHORT), ENOUGH))
+    factor = max(2.0, math.ceil(10 * MARGIN * ratio) / 10)
+    rest = float(np.quantile(MARGIN * target - factor * source, ENOUGH))
+    return {"max_len_a": factor, "max_len_b": max(20, math.ceil(rest))}
 
 
 def spread_evenly(length: int, limit: int | None) -> list[int]:

@@ -62,6 +62,11 @@ class Answer:
     pieces: tuple[ScoredPiece, ...] = ()
 
 
+def unfinished_share(answers: Sequence[Answer]) -> float:
+    """Return how many of the answers were cut off before their end, in percent."""
+    return 100.0 * sum(not answer.finished for answer in answers) / max(len(answers), 1)
+
+
 def joined(parts: Sequence[Answer]) -> Answer:
     """Join the answers to the parts of one text; the whole is right if all of them are."""
     confidences = [part.confidence for part in parts if part.confidence is not None]

@@ -34,7 +34,7 @@ from ..seq2seq import split_pairs
 from .predictor import TextToTextGenerator
 
 PRESET = "tiny"  # learns a small task in fewer steps than t5-tiny and bart-tiny
-DEFAULT_SOURCE_TOKENS, DEFAULT_TARGET_TOKENS = 512, 128  # at most
+DEFAULT_MAX_TOKENS = 1024
 FROM_SCRATCH = TrainingConfig(epochs=30, warmup_steps=400, validate_every=500)
 FINE_TUNING = FROM_SCRATCH.changed(
     epochs=3, learning_rate=1e-4, warmup_steps=50, label_smoothing=0.0, betas=(0.9, 0.999), epsilon=1e-8
@@ -67,8 +67,8 @@ class ExamplesConfig(Config):
 
     title: ClassVar[str] = "data"
 
-    max_source_tokens: int | None = None  # The most tokens of a source, end included; None: 512, or model.max_length
-    max_target_tokens: int | None = None  # The same of a target; None: 128. Longer pairs are dropped and counted
+    max_source_tokens: int | None = None  # The most tokens of a source, end included; None: 1024, or model.max_length
+    max_target_tokens: int | None = None  # The same of a target. Longer pairs are dropped and counted
     cut: bool = False  # Read only the beginning of a long source instead of dropping the pair
     holdout: int = 1000  # Sources for validation, at most a twentieth, if there are no validation files
 
@@ -134,12 +134,12 @@ class TextToTextConfig(RunConfig):
     @property
     def source_limit(self) -> int:
         """The most tokens that a source may have."""
-        return self.data.max_source_tokens or min(DEFAULT_SOURCE_TOKENS, self._room or DEFAULT_SOURCE_TOKENS)
+        return self.data.max_source_tokens or self._room or DEFAULT_MAX_TOKENS
 
     @property
     def target_limit(self) -> int:
         """The most tokens that a target may have."""
-        return self.data.max_target_tokens or min(DEFAULT_TARGET_TOKENS, self._room or DEFAULT_TARGET_TOKENS)
+        return self.data.max_target_tokens or self._room or DEFAULT_MAX_TOKENS
 
     def model_for(self, vocab_size: int) -> FamilyConfig:
         """Return the model's config for a tokenizer; a base keeps its vocabulary."""

@@ -1,6 +1,7 @@
 """The task of text-to-text models: pairs of texts, teacher forcing, ROUGE."""
 
 import json
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -24,8 +25,8 @@ from ..predictor import located
 from ..run import DataReport, Files, TooLittleDataError, TrainingData
 from ..run.task import DATA, START, TRAIN, VALID, left_out, settings_json
 from ..scoring import Score, corpus_scores, exact_share, mostly_hangul, rouge, rouge_scores
-from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Seq2SeqTask, spread_evenly
-from ..text_generator import Answer
+from ..seq2seq import FINAL_TEXTS, MARGIN, SHORT, VALIDATION_TEXTS, Seq2SeqTask, spread_evenly
+from ..text_generator import Answer, unfinished_share
 from .data import (
     TEXTS,
     TOKENS,
@@ -126,7 +127,9 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
         """Return a predictor with this run's tokenizer, prefix and settings of generation."""
         search = self.config.generation
         if search.max_new_tokens is None:
-            search = search.changed(max_new_tokens=max(self.config.target_limit, search.min_new_tokens + 1))
+            longest = int(self.data.train.lengths[:, 1].max()) + 1
+            limit = min(math.ceil(MARGIN * longest) + SHORT, self.config.target_limit)
+            search = search.changed(max_new_tokens=max(limit, search.min_new_tokens + 1))
         settings = TextToTextSettings(
             prefix=self.config.prefix,
             max_tokens=self.config.source_limit,
@@ -140,10 +143,11 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
         if not self.has_drafts:
             return {}
         examples = self.valid_examples(VALIDATION_TEXTS)
-        outputs = [answer.text for answer in answers_to(self.predictor(module), examples, beam=1)]
+        answers = answers_to(self.predictor(module), examples, beam=1)
+        outputs = [answer.text for answer in answers]
         pairs = zip(examples, outputs, strict=True)
         self.samples = [(example.text, example.target, output) for example, output in pairs]
-        return quick_scores(outputs, examples)
+        return quick_scores(outputs, examples) | {"unfinished": unfinished_share(answers)}
 
     def final_evaluation(self, predictor: TextToTextGenerator) -> dict[str, Any]:
         """Score the answers of the full search; the score of a sample is its ROUGE-L in percent."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -29,6 +30,11 @@ MAX_MULTIPLE_SHARE = 0.05  # of the sources of a model of single sentences
 
 # A sentence ends with its mark and whatever closes after it, followed by space; CJK marks need no space.
 SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])\s*")
+CLAUSE_END = re.compile(r"(?<=[,;:])\s+|(?<=[、，；：])\s*")
+
+
+class LongTextWarning(UserWarning):
+    """A text is longer than those that the model was trained on."""
 
 
 @dataclass(frozen=True)
@@ -150,21 +156,48 @@ def sentences(text: str) -> list[str]:
     return [part for part in parts if part]
 
 
-def parts_within(text: str, limit: int, n_tokens: Callable[[str], int]) -> list[str]:
-    """Cut a text at sentence ends into as few parts as possible, each with at most `limit` tokens."""
+def parts_within(text: str, limit: int, room: int | None, n_tokens: Callable[[str], int]) -> list[str]:
+    """Cut a text at sentence ends into as few parts as possible, each with at most `limit` tokens.
+
+    A sentence that is longer is kept whole, with a LongTextWarning, where it has room. Otherwise it is cut at clause
+    ends, or else at spaces.
+
+    Raises:
+        DataError: A word alone is too long.
+    """
     if n_tokens(text) <= limit:
         return [text]
     parts: list[str] = []
     for sentence in sentences(text):
-        count = n_tokens(sentence)
-        if count > limit:
-            raise DataError(
-                f"a sentence of {count:,} tokens is longer than the {limit:,} this model was trained for, "
-                f'and has no sentence end to cut it at: "{sentence[:40]}…"; break it into shorter sentences'
+        if (count := n_tokens(sentence)) <= limit:
+            pieces = [sentence]
+        elif room is None or count <= room:
+            warnings.warn(
+                f"a sentence of {count:,} tokens is read whole, though the longest in training had {limit:,}: "
+                f'"{sentence[:40]}…"; its translation may be worse',
+                LongTextWarning,
+                stacklevel=2,
             )
-        joined = f"{parts[-1]} {sentence}" if parts else sentence
-        if parts and n_tokens(joined) <= limit:
-            parts[-1] = joined
+            pieces = [sentence]
         else:
-            parts.append(sentence)
+            pieces = _cut(sentence, limit, n_tokens)
+        for piece in pieces:
+            joined = f"{parts[-1]} {piece}" if parts else piece
+            if parts and n_tokens(joined) <= limit:
+                parts[-1] = joined
+            else:
+                parts.append(piece)
     return parts
+
+
+def _cut(sentence: str, limit: int, n_tokens: Callable[[str], int]) -> list[str]:
+    """Return the clauses of a sentence, and the words of those that are too long."""
+    words: list[str] = []
+    for clause in CLAUSE_END.split(sentence):
+        words += [clause] if n_tokens(clause) <= limit else clause.split()
+    if longest := next((word for word in words if n_tokens(word) > limit), None):
+        raise DataError(
+            f"a word of {n_tokens(longest):,} tokens is longer than the {limit:,} that this model reads at once: "
+            f'"{longest[:40]}…"; break it into shorter ones'
+        )
+    return words

@@ -106,8 +106,9 @@ def logistic_regression(inputs: Tensor, labels: Sequence[bool], offset: Tensor) 
 class TranslatorSettings(Config):
     """The settings of a translator's bundle.
 
-    Sources longer than `max_tokens` are cut at sentence ends, and so is every source of a model that learned from
-    single sentences (`one_sentence`). `confidence` is None where the validation set could not teach it.
+    `max_tokens` are those of the longest source in training. Longer ones are cut at sentence ends, and so is every
+    source of a model that learned from single sentences (`one_sentence`). `confidence` is None where the validation
+    set could not teach it.
     """
 
     title: ClassVar[str] = "translator"
@@ -138,13 +139,14 @@ class Translator(TextGenerator):
         )
 
     def inputs(self, text: str) -> list[list[int]]:
-        """Return the ids of each sentence, or of the text; what is too long is cut at sentence ends."""
+        """Return the ids of each sentence, or of the text; `parts_within` cuts what is too long."""
         if not (text := tidy(text)):
             return []
+        room = self.module.encoder.positions.limit
         return [
             self._ids(part)
             for piece in (sentences(text) if self.settings.one_sentence else [text])
-            for part in parts_within(piece, self.settings.max_tokens, lambda part: len(self._ids(part)))
+            for part in parts_within(piece, self.settings.max_tokens, room, lambda part: len(self._ids(part)))
         ]
 
     def confidence(self, hypothesis: Hypothesis) -> float | None:

@@ -27,13 +27,14 @@ from ..run import DataReport, Files, RunConfig, TooLittleDataError
 from ..run import train as train_task
 from ..run.task import DATA, SCRATCH, TRAIN, VALID, settings_json
 from ..scoring import Score, by_length, calibration_error, corpus_scores, exact_share, main_metric, sentence_score
-from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Seq2SeqTask
-from ..text_generator import SOURCE, TARGET, Answer
+from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Seq2SeqTask, length_limits
+from ..text_generator import SOURCE, TARGET, Answer, unfinished_share
 from .data import PairData, Tokenizers, has_single_sentences, split_sentence_pairs, validation_texts
 from .inspection import attention_maps
 from .predictor import Confidence, ScoredAnswer, Translator, TranslatorSettings
 
 PRESET = "small"
+DEFAULT_MAX_TOKENS = 1024
 TOKENIZER = "the tokeniser settings"
 SAMPLES = 200  # translations that metrics.json shows
 CANDIDATES = 4  # of each sentence, from which the confidence is learned
@@ -43,7 +44,7 @@ CANDIDATES = 4  # of each sentence, from which the confidence is learned
 class DataConfig(CleaningConfig):
     """How pairs are cleaned, and how many are held out."""
 
-    max_tokens: int = 256  # Pairs with a longer side are dropped; at most model.max_length
+    max_tokens: int | None = None  # Pairs with a longer side are dropped; None: 1024, or model.max_length
     holdout: int = 1000  # Pairs for validation, at most a twentieth, if there are no validation files
 
     def check(self) -> None:
@@ -78,9 +79,14 @@ class TranslationConfig(RunConfig):
         )
         room = getattr(self.model, "max_length", None)
         self.require(
-            room is None or self.data.max_tokens <= room,
+            room is None or self.data.max_tokens is None or self.data.max_tokens <= room,
             f"data.max_tokens={self.data.max_tokens} is more than the model's max_length={room}",
         )
+
+    @property
+    def limit(self) -> int:
+        """The most tokens that a side of a pair may have."""
+        return self.data.max_tokens or getattr(self.model, "max_length", None) or DEFAULT_MAX_TOKENS
 
     def model_for(self, source_size: int, target_size: int) -> FamilyConfig:
         """Return the model's config for these vocabularies; two vocabularies cannot share one matrix."""
@@ -136,7 +142,7 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
                 def drop(pair: Pair, _: int) -> None:
                     part.drop_kept("too many tokens", pair.place, *pair.texts)
 
-                sides, limit = (tokenizers.source, tokenizers.target), config.data.max_tokens
+                sides, limit = (tokenizers.source, tokenizers.target), config.limit
                 rows = encode_pairs(pairs, *sides, max_tokens=limit, too_long=drop)
                 try:
                     return TokenStore.write(folder / name, rows, vocab_size=max(tokenizers.sizes))
@@ -171,19 +177,21 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
             source=self.config.source,
             target=self.config.target,
             joint=self.config.tokenizer.joint,
-            max_tokens=self.config.data.max_tokens,
+            max_tokens=int(self.data.train.lengths[:, 0].max()) + 1,
             one_sentence=self.one_sentence,
-            generation=self.config.generation,
+            generation=self.config.generation.changed(**length_limits(self.data.train.lengths)),
         )
         tokenizers = self.data.tokenizer
         return Translator(self.model_config(), module, tokenizers.source, settings, tokenizers.target)
 
     def draft_scores(self, module: nn.Module) -> dict[str, float]:
-        outputs = self.predictor(module).predict(self.sources, beam=1)
+        answers = self.predictor(module).answers(self.sources, beam=1)
+        outputs = [answer.text for answer in answers]
         self.samples = list(zip(self.sources, self.references, outputs, strict=True))
         scores = corpus_scores(outputs, self.references, self.config.target)
         exact = exact_share(outputs, [[reference] for reference in self.references])
-        return {**{name: score.value for name, score in scores.items()}, "exact": exact}
+        values = {name: score.value for name, score in scores.items()}
+        return {**values, "exact": exact, "unfinished": unfinished_share(answers)}
 
     def final_evaluation(self, predictor: Translator) -> dict[str, Any]:
         """Score the answers of the full search, and learn the confidence from its candidates."""
@@ -216,7 +224,8 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
         return [
             f"It was scored with beam {settings.generation.beam}.",
             confidence,
-            f"Sources of more than {settings.max_tokens} pieces are cut at sentence ends, or refused if there is none.",
+            f"Sources of more than {settings.max_tokens} pieces, the longest of the training data, are cut at sentence "
+            "ends; a longer sentence is read whole, with a warning.",
         ]
 
     def report_sections(self, predictor: Translator, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
