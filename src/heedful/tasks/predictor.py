@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -139,10 +139,10 @@ class Predictor(ABC, Generic[Input, Output]):
     def _listed(self, items: object) -> list[Any] | tuple[Any, ...]:
         return listed(items, self.item_name)
 
-    def _numbered(self, item: Any, index: int) -> Any:
-        """Call `prepared`; its error becomes an ItemError with the item's index."""
+    def _numbered(self, item: Any, index: int, prepare: Callable[[Any], Any] | None = None) -> Any:
+        """Call `prepare`, by default `prepared`; its error becomes an ItemError with the item's index."""
         try:
-            return self.prepared(item)
+            return (prepare or self.prepared)(item)
         except DataError as error:
             raise ItemError(self.item_name, index, str(error)) from None
 
