@@ -19,6 +19,12 @@ from ..settings import Settings
 from .schemas import CompletionRequest
 
 DIFFERENT_IDS = "this model's tokenizer splits the text of these token ids in another way; send the text itself"
+UNSUPPORTED = {  # with what to do instead
+    "presence_penalty": "leave it out, or give 0",
+    "frequency_penalty": "leave it out, or give 0",
+    "logit_bias": "leave it out",
+    "suffix": "these models only continue text; leave it out",
+}
 GREEDY_TEMPERATURE = 1e-5  # below this temperature the most likely token is always chosen
 NEUTRAL: dict[str, Any] = {  # instead of the model's own settings: what a client does not ask for is off
     "beam": 1,
@@ -112,19 +118,11 @@ class CompletionParameters:
 
 
 def _check_supported(request: CompletionRequest) -> None:
-    for name in ("presence_penalty", "frequency_penalty"):
-        if getattr(request, name):
-            raise _unsupported(name, "leave it out, or give 0")
-    if request.logit_bias:
-        raise _unsupported("logit_bias", "leave it out")
-    if request.suffix:
-        raise _unsupported("suffix", "these models only continue text; leave it out")
+    for param, hint in UNSUPPORTED.items():
+        if getattr(request, param):
+            raise APIError(400, f"{param} is not supported; {hint}", param=param, code="unsupported_parameter")
     if request.stream_options is not None and not request.stream:
         raise APIError(400, "stream_options need stream: true", param="stream_options")
-
-
-def _unsupported(param: str, hint: str) -> APIError:
-    return APIError(400, f"{param} is not supported; {hint}", param=param, code="unsupported_parameter")
 
 
 def _search(request: CompletionRequest) -> dict[str, Any]:
