@@ -316,11 +316,11 @@ def read(raw: str) -> list[Character]:
     """Read HTML without tags into special characters and the plain text between them."""
     result: list[Character] = []
     place = 0
-    for special in _SPECIAL.finditer(raw):
-        if special.start() >= place:  # not inside a reference
-            result.append(Character(raw[place : special.start()], raw[place : special.start()]))
-            result.append(reference(raw, special.start()) or Character(special[0], special[0]))
-            place = special.start() + len(result[-1].raw)
+    while special := _SPECIAL.search(raw, place):
+        plain = raw[place : special.start()]
+        character = reference(raw, special.start()) or Character(special[0], special[0])
+        result += [Character(plain, plain), character]
+        place = special.start() + len(character.raw)
     return [*result, Character(raw[place:], raw[place:])]
 
 
