@@ -49,7 +49,8 @@ class Prompt:
 class CompletionParameters:
     """The parameters of all completions of a request, with defaults filled in.
 
-    `needs_tokens` says that the answer must come token by token: for a stream, stop sequences or logprobs.
+    `needs_tokens` says that the answer must come token by token: for a stream, stop sequences or logprobs. `overrides`
+    are the settings of the generation but for the seed.
     """
 
     prompts: list[Prompt]
@@ -61,7 +62,7 @@ class CompletionParameters:
     echo: bool
     seed: int
     needs_tokens: bool
-    _search: Mapping[str, Any]
+    overrides: Mapping[str, Any]
 
     @classmethod
     async def of(
@@ -98,7 +99,7 @@ class CompletionParameters:
             bool(request.echo),
             secrets.randbits(48) if request.seed is None else request.seed,
             bool(request.stream or request.stop or request.logprobs is not None),
-            _search(request),
+            {**NEUTRAL, **_sampling(request), "max_new_tokens": max_tokens},
         )
 
     def draws(self) -> list[tuple[Prompt, int]]:
@@ -107,9 +108,6 @@ class CompletionParameters:
         return [
             (prompt, self._seed(next(n_before[prompt.text]))) for prompt in self.prompts for _ in range(self.best_of)
         ]
-
-    def generation_overrides(self, seed: int) -> dict[str, Any]:
-        return {**NEUTRAL, **self._search, "max_new_tokens": self.max_tokens, "seed": seed}
 
     def _seed(self, nth: int) -> int:
         """Return the seed of the nth completion of a prompt: hashed, since clients use neighboring seeds themselves."""
@@ -125,7 +123,7 @@ def _check_supported(request: CompletionRequest) -> None:
         raise APIError(400, "stream_options need stream: true", param="stream_options")
 
 
-def _search(request: CompletionRequest) -> dict[str, Any]:
+def _sampling(request: CompletionRequest) -> dict[str, Any]:
     temperature = 1.0 if request.temperature is None else float(request.temperature)
     top_p = 1.0 if request.top_p is None else float(request.top_p)
     if temperature < GREEDY_TEMPERATURE or top_p == 0:
