@@ -135,11 +135,13 @@ def _rotary(hf: HFConfig) -> dict[str, Any]:
     return {**settings, "rope_type": kind}
 
 
-LLAMA3_KEYS = {"low": "low_freq_factor", "high": "high_freq_factor"}
-SCALING_KEYS = {
-    "linear": {"factor": "factor"},
-    "llama3": {"factor": "factor", **LLAMA3_KEYS, "original_length": "original_max_position_embeddings"},
+LLAMA3_KEYS = {
+    "factor": "factor",
+    "low": "low_freq_factor",
+    "high": "high_freq_factor",
+    "original_length": "original_max_position_embeddings",
 }
+SCALING_KEYS = {"linear": {"factor": "factor"}, "llama3": LLAMA3_KEYS}
 
 
 def _read_scaling(hf: HFConfig) -> ScalingConfig | None:
