@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,13 +92,6 @@ class Bucket:
         return self.members[order[start:stop]]
 
 
-class BatchPlan(NamedTuple):
-    """Rows of a store and the shape (B, S, T) of their batch."""
-
-    rows: NDArray[np.intp]
-    shape: tuple[int, int, int]
-
-
 class BucketedLoader(ABC, Generic[T]):
     """Makes batches of a store. Every row comes exactly once in an epoch."""
 
@@ -135,23 +128,23 @@ class BucketedLoader(ABC, Generic[T]):
         random = np.random.default_rng([self.seed, epoch])
         orders = [random.permutation(len(bucket.members)) for bucket in self._buckets]
         steps = random.permutation(self._steps)
-        return map(self._batch, self._plans(orders, steps[start:], shard))
+        return self._batches(orders, steps[start:], shard)
 
     def in_order(self) -> Iterator[T]:
         """Yield every batch once, from the shortest rows to the longest: for validation."""
         orders = [np.arange(len(bucket.members)) for bucket in self._buckets]
-        return map(self._batch, self._plans(orders, self._steps, WHOLE))
+        return self._batches(orders, self._steps, WHOLE)
 
-    def _plans(self, orders: list[NDArray[np.intp]], steps: NDArray[Any], shard: Shard) -> Iterator[BatchPlan]:
+    def _batches(self, orders: list[NDArray[np.intp]], steps: NDArray[Any], shard: Shard) -> Iterator[T]:
         for owner, number in steps:
             bucket = self._buckets[owner]
             n_rows, n_source, n_target = bucket.shape
             rows = shard.rows(bucket.part(orders[owner], number))
-            yield BatchPlan(rows, (shard.size(n_rows), n_source, n_target))
+            yield self._batch(rows, (shard.size(n_rows), n_source, n_target))
 
     @abstractmethod
-    def _batch(self, part: BatchPlan) -> T:
-        """Return a batch of these rows of the store in this shape."""
+    def _batch(self, rows: NDArray[np.intp], shape: tuple[int, int, int]) -> T:
+        """Return a batch of these rows of the store in this shape (B, S, T)."""
 
 
 class Loader(BucketedLoader[Batch]):
@@ -163,8 +156,8 @@ class Loader(BucketedLoader[Batch]):
         super().__init__(store, config, seed)
         self.special = special
 
-    def _batch(self, part: BatchPlan) -> Batch:
-        return Batch.laid_out(*self.store.sides(part.rows), part.shape, part.rows.tolist(), self.special)
+    def _batch(self, rows: NDArray[np.intp], shape: tuple[int, int, int]) -> Batch:
+        return Batch.laid_out(*self.store.sides(rows), shape, rows.tolist(), self.special)
 
 
 def _bucket(members: NDArray[np.intp], lengths: Array, batch_tokens: int) -> Bucket:
