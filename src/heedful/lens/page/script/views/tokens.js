@@ -21,7 +21,9 @@ export function mount(root, context) {
     const seen = active && lookOf(current, active);
     const view = seen ? focused(current, active, seen) : atRest(current);
     const drawn = chips.show(view);
-    const lines = seen ? describe(context, current, active, seen, drawn) : [el("p", { class: "soft" }, restWords(t, view, drawn))];
+    const rest = !drawn ? "restShade" : view.some ? "restSome" : "restLinks";
+    const lines = seen ? describe(context, current, active, seen, drawn)
+      : [el("p", { class: "soft" }, t(rest, { drawn: view.links.length }))];
     clear(story).append(...lines);
   };
   const chips = createChips(context, follow);
@@ -40,10 +42,6 @@ export function mount(root, context) {
   return load();
 }
 
-function restWords(t, { some, links }, drawn) {
-  if (!drawn) return t("restShade");
-  return some ? t("restSome", { drawn: links.length }) : t("restLinks");
-}
 
 function describe({ doc, state, t }, { attention, received: sums, weights }, active, { out, into }, drawn) {
   const deep = state.get("level") === "deep", token = tokensOf(doc, active.sequence)[active.index].text;
