@@ -101,17 +101,13 @@ def attach(word: str, particle: str) -> str:
     before, space, last = word.rpartition(" ")
     if fused := _TABLE["fused_particles"].get(f"{last}+{particle}"):
         return f"{before}{space}{fused}"
-    return word + _form(word, particle)
-
-
-def _form(word: str, particle: str) -> str:
     if particle in _INVARIANT:
-        return particle
+        return word + particle
     sound = final_sound(word)
     if particle in _ALTERNATING:
-        return particle.split("/")[sound == ""]
+        return word + particle.split("/")[sound == ""]
     linked = sound not in ("", "ㄹ") if particle in _WITH_EU else sound != ""
-    return particle[1:].replace(")", "") if linked else particle[3:]
+    return word + (particle[1:].replace(")", "") if linked else particle[3:])
 
 
 # The bases of a stem

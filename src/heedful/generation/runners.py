@@ -15,9 +15,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from ..backends import RuntimeModel
-from ..backends.cuda_graph import CudaGraphRunner, GraphShape
 from ..backends.native.runner import CPU, Memory, NativeRunner
-from ..backends.single_step import indices
+from ..backends.single_step import CudaGraphRunner, GraphShape, indices
 from ..core import padding
 from ..core.cache import concat_rows
 from ..errors import GenerationError
@@ -36,9 +35,7 @@ class EncoderMemory:
 
 
 TokenIds = tuple[int, ...]
-ModelInput = (
-    TokenIds | Tensor | EncoderMemory
-)  # a tensor: what the encoder's embedding takes, without a batch dimension
+ModelInput = TokenIds | Tensor | EncoderMemory  # a tensor as the encoder's embedding takes it, without a batch
 
 
 class Runner:
