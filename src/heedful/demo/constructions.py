@@ -31,8 +31,7 @@ class ConstructionSampler(ClauseSampler):
         super().__init__(inventory, random)
         vocabulary, among = self.lexicon, self.lexicon.in_classes
         self.software = [verb for verb in vocabulary.verbs if "software" in verb.marks]
-        several = [adjective for adjective in vocabulary.adjectives if len(adjective.subjects) > 3]
-        of_things = [adjective for adjective in several if not adjective.subjects[0].animate]
+        of_things = [a for a in vocabulary.adjectives if len(a.subjects) > 3 and not a.subjects[0].animate]
         self.comparable = [adjective for adjective in of_things if adjective.quality not in ADJECTIVES["not_compared"]]
         self.of_people = [
             adjective for adjective in vocabulary.adjectives if adjective.quality in ADJECTIVES["of_people"]

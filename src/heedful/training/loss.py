@@ -43,12 +43,7 @@ class Loss(NamedTuple):
 
 
 def cross_entropy(
-    logits: Tensor,
-    target: Tensor,
-    keep: Tensor | None = None,
-    *,
-    smoothing: float = 0.0,
-    r_drop: float | None = None,
+    logits: Tensor, target: Tensor, keep: Tensor | None = None, *, smoothing: float = 0.0, r_drop: float | None = None
 ) -> Loss:
     """Return the cross-entropy of logits (B, T, V) and target ids (B, T).
 

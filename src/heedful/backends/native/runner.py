@@ -6,7 +6,7 @@ Shapes: B sentences, R sequences (the beams of each sentence in turn), C slots, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -176,13 +176,12 @@ class Memory:
 
 
 class NativeRunner:
-    """A batch that is decoded in C, of answers to sources or of continued prompts."""
+    """A batch that is decoded in C, of answers to sources or of continued prompts. `memory` is of encoded sources."""
 
-    def __init__(self, model: NativeModel, inputs: Sequence[Sequence[int]], start: int) -> None:
-        self._model = model
-        self._memory: Memory | None = None
+    def __init__(self, model: NativeModel, inputs: Sequence[Any], start: int, memory: Memory | None = None) -> None:
+        self._model, self._memory = model, memory
         if model.reads_source:
-            self._memory = self._encode(inputs)
+            self._memory = memory or self._encode(inputs)
             inputs = [[start]] * len(inputs)
         self._prompts = inputs
         self._length = 0  # slots that are filled
