@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ class StepValues:
     plain: float
     n: float
     norm: float
-    finite: float  # 1 or 0
+    finite: bool
 
 
 class AsyncMetrics:
@@ -44,7 +43,7 @@ class AsyncMetrics:
 
     def __init__(self, max_pending: int = 8) -> None:
         self.max_pending = max_pending
-        self._pending: deque[tuple[Callable[..., StepValues], Tensor, torch.cuda.Event | None]] = deque()
+        self._pending: deque[tuple[int, int, Iterable[Any], Tensor, torch.cuda.Event | None]] = deque()
 
     def put(self, step: int, epoch: int, batches: Iterable[Any], values: Tensor) -> None:
         """Start to copy a step's values (total, plain, n, norm, finite)."""
@@ -52,18 +51,19 @@ class AsyncMetrics:
         event = torch.cuda.Event() if values.is_cuda else None
         if event is not None:
             event.record()
-        self._pending.append((partial(StepValues, step, epoch, batches), copy, event))
+        self._pending.append((step, epoch, batches, copy, event))
 
     def take(self, *, wait: bool = False) -> Iterator[StepValues]:
         """Iterate over the steps that have arrived, in order, or over all with `wait`. At most `max_pending` remain."""
         while self._pending:
-            values_of, copy, event = self._pending[0]
+            step, epoch, batches, copy, event = self._pending[0]
             if event is not None and not event.query():
                 if not wait and len(self._pending) <= self.max_pending:
                     return
                 event.synchronize()
             self._pending.popleft()
-            yield values_of(*copy.tolist())
+            total, plain, n, norm, finite = copy.tolist()
+            yield StepValues(step, epoch, batches, total, plain, n, norm, bool(finite))
 
 
 @dataclass

@@ -85,7 +85,7 @@ class Clock:
         self._start = time.monotonic() - seconds
         self._since = seconds, step  # at the start of this process
         self._limit = limit
-        self._lap, self.tokens = seconds, 0.0
+        self._lap, self.tokens = seconds, 0.0  # tokens since the last lap
         self.ran_out = 0 < limit <= seconds
 
     @property
