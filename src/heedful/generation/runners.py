@@ -1,4 +1,6 @@
-"""Runners: how a batch reads inputs and decodes with each kind of model that has a decoder.
+"""Runners: how a batch encodes inputs and computes logits with each kind of model that has a decoder.
+
+`new_runner` chooses one: layers in C if the prepared model has them, else the module itself, through torch.
 
 Shapes: B sequences, S tokens of the longest input, R rows (the beams of each sequence in turn), T keys so far,
 D d_model, V vocabulary.
@@ -35,11 +37,12 @@ class EncoderMemory:
 
 
 TokenIds = tuple[int, ...]
-ModelInput = TokenIds | Tensor | EncoderMemory  # a tensor as the encoder's embedding takes it, without a batch
+# A tensor is what the encoder's embedding takes, without a batch dimension.
+ModelInput = TokenIds | Tensor | EncoderMemory
 
 
 class Runner:
-    """The base of runners through torch: a cache, and the slot where each row begins. Padding stands before it."""
+    """The base of runners through torch: a cache, and the slot where each row begins, after its padding."""
 
     def __init__(self, model: RuntimeModel, starts: Sequence[int], device: torch.device) -> None:
         self._model, self._module, self._single_step, self._device = model, model.module, model.single_step, device
@@ -97,7 +100,7 @@ class Runner:
 
 
 class EncoderDecoderRunner(Runner):
-    """An encoder-decoder, which answers sources. A sequence has one row of memory, however many beams read it."""
+    """Encodes sources and decodes answers. A sequence has one row of memory, however many beams read it."""
 
     def __init__(self, model: RuntimeModel, sources: Sequence[ModelInput], start: int, device: torch.device) -> None:
         super().__init__(model, [0] * len(sources), device)
@@ -150,7 +153,7 @@ class EncoderDecoderRunner(Runner):
 
 
 class DecoderOnlyRunner(Runner):
-    """A decoder-only model, which continues prompts. Prompts are padded on the left; the start token is not used."""
+    """Continues prompts with a decoder-only model. Prompts are padded on the left; the start token is not used."""
 
     def __init__(self, model: RuntimeModel, prompts: Sequence[Sequence[int]], start: int, device: torch.device) -> None:
         longest = max(map(len, prompts))

@@ -31,30 +31,32 @@ class UnavailableError(Exception):
 
 def library() -> ctypes.CDLL | None:
     """Return the compiled layers; None if there is no compiler, or HEEDFUL_NATIVE=0 disables them."""
-    with _lock:
-        return _load_once(os.environ.get("HEEDFUL_NATIVE"))[0]
+    return _load_once()[0]
 
 
 def unavailable_reason() -> str | None:
     """Return why there is no library, for the user; None if there is one."""
-    with _lock:
-        return _load_once(os.environ.get("HEEDFUL_NATIVE"))[1]
+    return _load_once()[1]
 
 
 _lock = Lock()
+_results: dict[str | None, tuple[ctypes.CDLL | None, str | None]] = {}
 
 
-@cache
-def _load_once(switch: str | None) -> tuple[ctypes.CDLL | None, str | None]:
+def _load_once() -> tuple[ctypes.CDLL | None, str | None]:
     """Return the library, or why there is none."""
-    try:
-        return _load(switch), None
-    except UnavailableError as reason:
-        return None, str(reason)
+    switch = os.environ.get("HEEDFUL_NATIVE")
+    with _lock:
+        if switch not in _results:
+            try:
+                _results[switch] = _load(), None
+            except UnavailableError as reason:
+                _results[switch] = None, str(reason)
+        return _results[switch]
 
 
-def _load(switch: str | None) -> ctypes.CDLL:
-    if switch == "0":
+def _load() -> ctypes.CDLL:
+    if os.environ.get("HEEDFUL_NATIVE") == "0":
         raise UnavailableError("HEEDFUL_NATIVE=0 switches it off")
     compiler = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
