@@ -15,9 +15,9 @@ from ..tasks.registry import TRAINED
 from ..tasks.run import AnyTask, Files, read_run, train
 from ..tasks.run.folder import METRICS
 from ..tasks.scoring import Score
-from ..training.device import computes_in_bf16
 from ..training.errors import Interrupted
 from ..training.parallel import SingleProcess, start
+from ..training.parallel.process_group import computes_in_bf16
 from .console import say
 from .distributed import joined_processes
 from .progress import watching

@@ -6,7 +6,7 @@ from typing import Any, Literal, overload
 import torch
 
 from ..errors import unknown
-from ..training.device import torch_device
+from ..training.parallel.process_group import torch_device
 from .bundle import Bundle, BundleError
 from .classification import Classifier
 from .embedding import Embedder
