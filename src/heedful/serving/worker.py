@@ -30,8 +30,8 @@ T = TypeVar("T")
 log = logging.getLogger("heedful.serving")
 
 SECONDS_TO_END = 5.0  # that `close` waits for the threads; the process ends those that take longer
-NICENESS = 10  # of a model's threads, relative to the event loop's thread
-MAX_BATCH = 64  # items in one batch of several requests
+NICENESS = 10  # of a model's threads, relative to the event loop's
+MAX_BATCH = 64  # items of several requests in one batch
 SHORT_WORK = 1000  # characters that take less time to process than to send to another thread
 
 
@@ -68,7 +68,7 @@ class Job(NamedTuple):
 
 
 class ReadWriteLock:
-    """A lock that many threads may share or one may hold exclusively. A waiting exclusive holder goes first."""
+    """A lock that many threads may share or one may hold exclusively. Exclusive access has priority."""
 
     def __init__(self) -> None:
         self._condition = Condition()
@@ -208,7 +208,7 @@ class ModelWorker(ABC):
 
     @abstractmethod
     def _step(self, thread: int) -> None:
-        """Do a part of the queued work, short enough for other requests to wait."""
+        """Do a part of the queued work that is short enough to let other requests wait."""
 
     @abstractmethod
     def _fail_all(self, error: Exception, thread: int) -> None:

@@ -58,7 +58,7 @@ def fit(
 ) -> Outcome:
     """Train an objective's module in a run folder. Afterwards the module has the final weights.
 
-    Of several processes, only the first writes to the folder, validates, calls the observers, and gets the final
+    With several processes, only the first writes to the folder, validates, calls the observers, and gets the final
     weights.
 
     Args:
@@ -207,7 +207,7 @@ class Trainer:
         """Score the weights. A signal interrupts this, and a resumed run starts with it."""
         self.read_metrics(wait=True)
         with random_state_restored(self.device), self.clock.paused():
-            takes_part = self.world.rank == 0 or self.model.divided  # of a sharded model, all gather their parts
+            takes_part = self.world.rank == 0 or self.model.divided  # all processes gather a sharded model
             module = self.model.evaluation_module(self.average) if takes_part else self.module
             evaluate = partial(self.signals.until_caught, lambda: self.evaluate(module))
             scores = self.world.broadcast_object(evaluate() if self.world.rank == 0 else None)
