@@ -237,7 +237,7 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample,
         }
 
     def title(self, predictor: QuestionAnswerer) -> str:
-        refuses = ", and says where there is none" if predictor.settings.can_refuse else ""
+        refuses = ", or none" if predictor.settings.can_refuse else ""
         return f"answers to questions, found in a text{refuses}"
 
     def card_notes(self, predictor: QuestionAnswerer, metrics: Mapping[str, Any]) -> list[str]:
@@ -251,8 +251,8 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample,
         if settings.can_refuse:
             notes.append(
                 "It has learned to refuse: an empty answer means that the context has none. The threshold for that, "
-                f"{settings.no_answer_threshold:.2f}, was chosen on the validation questions, so that the scores above "
-                "are a little too good."
+                f"{settings.no_answer_threshold:.2f}, was chosen on the validation questions, so the scores above are "
+                "slightly optimistic."
             )
         return notes
 
