@@ -123,7 +123,7 @@ def _run(task: AnyTask, settings: Any, files: Files, out: Path, common: CommonOp
 def _stored_settings(task: AnyTask, out: Path, common: CommonOptions) -> tuple[dict[str, Any], Files]:
     """Return the settings and files of the resumed run, overridden by those of --config section by section."""
     if common.resume and common.overwrite:
-        raise ConfigError("--resume continues the run in --out, and --overwrite replaces it; give only one of them")
+        raise ConfigError("--resume continues the run in --out, and --overwrite replaces it; give one of them")
     values: dict[str, Any] = {}
     files = Files(())
     if common.resume:

@@ -20,7 +20,7 @@ from .batch import DEFAULT_TOKENS, Batch, SpecialTokens
 from .store import TokenStore
 
 _STEP = 4  # lengths are rounded up to a multiple of this
-_CANDIDATES = 256  # at most so many lengths are tried as the upper end of a bucket
+_CANDIDATES = 256  # lengths that are tried as the upper end of a bucket, at most
 _END = object()
 
 Array = NDArray[np.int64]
@@ -148,7 +148,7 @@ class BucketedLoader(ABC, Generic[T]):
 
 
 class Loader(BucketedLoader[Batch]):
-    """A store of pairs as batches."""
+    """Makes batches of a store of pairs."""
 
     def __init__(
         self, store: TokenStore, config: LoaderConfig, seed: int = 0, special: SpecialTokens = DEFAULT_TOKENS
@@ -195,7 +195,7 @@ def _divide(lengths: Array, config: LoaderConfig) -> list[NDArray[np.intp]]:
 
 
 def _prices(lengths: Array, ends: NDArray[np.intp], batch_tokens: int) -> NDArray[np.float64]:
-    """(i, j): the places a bucket of the groups i to j would compute in an epoch, its last batch counted as full."""
+    """Return (i, j): the tokens, with padding, that a bucket of the groups i to j computes in an epoch."""
     begins = np.concatenate([[0], ends[:-1]])
     longest = _rounded(np.maximum.reduceat(lengths, begins, axis=0))  # (groups, 2)
     price = np.full((len(ends), len(ends)), np.inf)
@@ -211,7 +211,7 @@ def _rounded(lengths: Array) -> Array:
 
 
 def prefetched(batches: Iterator[T], n: int) -> Generator[T, None, None]:
-    """Yield the same items in the same order, with up to `n` computed ahead by a thread. Errors keep their place.
+    """Yield the same items in the same order, with up to `n` computed ahead by a thread. Errors are raised in order.
 
     The thread starts with the first item requested, and ends with the last, with an error, or when the consumer closes
     or drops the iterator.
@@ -222,7 +222,7 @@ def prefetched(batches: Iterator[T], n: int) -> Generator[T, None, None]:
 
 
 def _made_ahead(batches: Iterator[T], n: int) -> Generator[T, None, None]:
-    worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="prefetch")  # one thread: they come in order
+    worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="prefetch")  # one thread keeps the order
     try:
         coming = deque(worker.submit(next, batches, _END) for _ in range(n))
         while (batch := coming.popleft().result()) is not _END:

@@ -68,7 +68,7 @@ def load(folder: str | Path, task: str | None = None, *, device: Device = "cpu")
     Args:
         folder: The folder that training or import wrote.
         task: The task that the model must be for, such as "translation"; a type checker then knows the result's class.
-        device: "cpu", "cuda", or "auto" for a GPU where there is one.
+        device: "cpu", "cuda", or "auto" for a GPU if there is one.
 
     Raises:
         BundleError: The folder holds no complete bundle, or one for another task.

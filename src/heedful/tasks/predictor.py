@@ -74,7 +74,7 @@ class Predictor(ABC, Generic[Input, Output]):
 
     @abstractmethod
     def prepared(self, item: Any, /) -> Any:
-        """Return an item as the module reads it; DataError where it cannot."""
+        """Return an item as the module reads it; raise DataError if that is impossible."""
 
     def validation_error(self, item: Input, /) -> str | None:
         """Return why `predict` would refuse an item; None if it would not."""

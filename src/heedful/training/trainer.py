@@ -57,7 +57,7 @@ def fit(
 ) -> Outcome:
     """Train an objective's module in a run folder. Afterwards the module has the final weights.
 
-    Of several processes, only the first writes to the folder, validates, calls the observers, and gets the final
+    With several processes, only the first writes to the folder, validates, calls the observers, and gets the final
     weights.
 
     Args:
