@@ -17,7 +17,7 @@ from heedful.data.batch import Batch
 from heedful.families import GenerationDefaults, build, config_of, write_published
 from heedful.tasks.translation.data import PairData
 from heedful.tasks.translation.task import TranslationConfig, TranslationTask
-from heedful.training.device import computes_in_bf16
+from heedful.training.parallel.process_group import computes_in_bf16
 
 RECIPE = "multi30k-en-de-small"
 MODEL = {

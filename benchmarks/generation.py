@@ -204,7 +204,7 @@ def long(module: Any) -> list[dict[str, Any]]:
                 times.append(time.perf_counter() - began)
         for at in (25, 100, 250, 500, 1_000, 2_000):
             milliseconds = 1e3 * statistics.median(times[at - 25 : at])
-            held = sum(part[:, :, :at].numel() * 4 for part in (*batch._cache.keys, *batch._cache.values)) / 2**20
+            held = sum(part[:, :, :at].numel() * 4 for part in batch._cache.layers) / 2**20
             rows.append({"precision": precision, "after": at, "milliseconds": milliseconds, "cache_mib": held})
             print(f"{precision:8} after {at:5} tokens: {milliseconds:6.2f} ms a token, keys and values {held:6.1f} MiB")
     return rows

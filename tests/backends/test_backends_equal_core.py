@@ -19,12 +19,11 @@ import heedful
 from every_model import ORIGINAL, SMALL, H, V, batch, randomised, sentences
 from heedful import core
 from heedful.backends import BACKENDS, IMPLEMENTATIONS, Reason, prepare, refusals, supports, use_backend
-from heedful.backends.cuda_graph import CudaGraphRunner, GraphProgram, GraphShape
 from heedful.backends.native.library import library
 from heedful.backends.native.model import NativeModel
 from heedful.backends.native.runner import NativeRunner
 from heedful.backends.registry import ModuleImplementation
-from heedful.backends.single_step import SingleStepDecoder
+from heedful.backends.single_step import CudaGraphRunner, GraphProgram, GraphShape, SingleStepDecoder
 from heedful.core.mask_preparation import prepare_mask
 from heedful.core.masks import Grid
 from heedful.generation import generate

@@ -9,7 +9,7 @@ import pytest
 
 from every_model import DECODERS, build, sentences
 from heedful.backends import prepare
-from heedful.backends.cuda_graph import GraphProgram
+from heedful.backends.single_step import GraphProgram
 from heedful.generation import GenerationConfig, generate, stream
 from heedful.generation.runners import Runner
 from slow_search import same

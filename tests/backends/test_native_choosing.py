@@ -7,7 +7,7 @@ import torch
 
 from heedful.backends.native.library import log_softmax, top
 
-STRETCH = 256  # as choosing.h has it
+STRETCH = 256  # as layers.c has it
 
 
 @pytest.mark.parametrize("size", [7, STRETCH, 3 * STRETCH, 3 * STRETCH + 1, 16_000])

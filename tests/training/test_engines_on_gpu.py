@@ -175,12 +175,12 @@ import sys
 import torch
 from copying import Copying, config
 from heedful.training import fit
-from heedful.training.loss import r_drop_cross_entropy
+from heedful.training.loss import cross_entropy
 settings = {"device": "cuda", "engine": "graph", "precision": "bf16-weights"}
 settings |= {"optimizer": "muon", "muon_learning_rate": 0.01}
 fit(Copying(), config(steps=8, validate_every=4, **settings), sys.argv[1])
 logits = torch.randn(4, 3, 40, device="cuda", requires_grad=True)
-r_drop_cross_entropy(logits, torch.zeros(2, 3, device="cuda", dtype=torch.long), alpha=1.0).total.backward()
+cross_entropy(logits, torch.zeros(2, 3, device="cuda", dtype=torch.long), r_drop=1.0).total.backward()
 print("torch._dynamo" in sys.modules)
 """
 

@@ -28,7 +28,7 @@ from heedful.tasks.text_to_text.task import TextToTextTask
 from heedful.tasks.translation.task import TranslationConfig, TranslationTask
 from heedful.training import Loss, TrainingConfig, cross_entropy
 from heedful.training import loss as losses
-from heedful.training.loss import doubled, loss_of, r_drop_cross_entropy
+from heedful.training.loss import doubled, loss_of
 from id_batches import batch_of
 
 B, T, V = 3, 4, 7
@@ -60,7 +60,7 @@ def test_the_formula_and_its_gradient(
 ) -> None:
     monkeypatch.setattr(losses, "BLOCK", block)
     logits, target, keep = example()
-    loss = r_drop_cross_entropy(logits, target, keep, smoothing=smoothing, alpha=alpha)
+    loss = cross_entropy(logits, target, keep, smoothing=smoothing, r_drop=alpha)
     total, plain = by_torch(logits, target, keep, smoothing, alpha)
     assert int(loss.n) == 7
     torch.testing.assert_close(loss.total, total)
@@ -72,13 +72,13 @@ def test_the_formula_and_its_gradient(
 def test_the_gradient_is_the_formulas_slope() -> None:
     logits, target, keep = example()
     assert torch.autograd.gradcheck(
-        lambda x: 0.3 * r_drop_cross_entropy(x, target, keep, smoothing=0.2, alpha=2.0).total, (logits,)
+        lambda x: 0.3 * cross_entropy(x, target, keep, smoothing=0.2, r_drop=2.0).total, (logits,)
     )
 
 
 def test_one_label_a_row_and_no_keep() -> None:
     logits, target, _ = example()
-    loss = r_drop_cross_entropy(logits[:, 0], target[:, 0], smoothing=0.1, alpha=1.0)
+    loss = cross_entropy(logits[:, 0], target[:, 0], smoothing=0.1, r_drop=1.0)
     every = torch.ones(B, dtype=torch.bool)
     torch.testing.assert_close(loss.total, by_torch(logits[:, 0], target[:, 0], every, 0.1, 1.0)[0])
     assert int(loss.n) == B
@@ -87,7 +87,7 @@ def test_one_label_a_row_and_no_keep() -> None:
 def test_passes_that_agree_cost_what_one_costs() -> None:
     logits, target, keep = example()
     same = torch.cat([logits[:B], logits[:B]]).detach().requires_grad_()
-    loss = r_drop_cross_entropy(same, target, keep, smoothing=0.1, alpha=5.0)
+    loss = cross_entropy(same, target, keep, smoothing=0.1, r_drop=5.0)
     one = cross_entropy(logits[:B], target, keep, smoothing=0.1)
     torch.testing.assert_close(loss.total, one.total)
     torch.testing.assert_close(loss.plain, one.plain)
@@ -96,7 +96,7 @@ def test_passes_that_agree_cost_what_one_costs() -> None:
 def test_what_does_not_count_may_be_nan() -> None:
     logits, target, keep = example()
     poisoned = logits.detach().masked_fill(~keep.repeat(2, 1)[..., None], float("nan")).requires_grad_()
-    loss, clean = (r_drop_cross_entropy(x, target, keep, alpha=2.0) for x in (poisoned, logits))
+    loss, clean = (cross_entropy(x, target, keep, r_drop=2.0) for x in (poisoned, logits))
     assert torch.equal(loss.total, clean.total)
     assert torch.equal(torch.autograd.grad(loss.total, poisoned)[0], torch.autograd.grad(clean.total, logits)[0])
 
@@ -104,7 +104,7 @@ def test_what_does_not_count_may_be_nan() -> None:
 def test_halves_are_summed_in_float32() -> None:
     logits = torch.randn(4, 3, 2000).bfloat16().requires_grad_()
     target, keep = torch.randint(0, 2000, (2, 3)), torch.ones(2, 3, dtype=torch.bool)
-    loss = r_drop_cross_entropy(logits, target, keep, smoothing=0.1, alpha=4.0)
+    loss = cross_entropy(logits, target, keep, smoothing=0.1, r_drop=4.0)
     torch.testing.assert_close(loss.total, by_torch(logits.float(), target, keep, 0.1, 4.0)[0])
     assert torch.autograd.grad(loss.total, logits)[0].dtype == torch.bfloat16
 
@@ -112,15 +112,15 @@ def test_halves_are_summed_in_float32() -> None:
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch's own doing
 def test_one_graph_for_a_compiler() -> None:
     logits, target, keep = example(torch.float32)
-    compiled = torch.compile(r_drop_cross_entropy, backend="aot_eager", fullgraph=True)
-    ours, theirs = (make(logits, target, keep, alpha=2.0).total for make in (r_drop_cross_entropy, compiled))
+    compiled = torch.compile(cross_entropy, backend="aot_eager", fullgraph=True)
+    ours, theirs = (make(logits, target, keep, r_drop=2.0).total for make in (cross_entropy, compiled))
     torch.testing.assert_close(theirs, ours)
     torch.testing.assert_close(torch.autograd.grad(theirs, logits)[0], torch.autograd.grad(ours, logits)[0])
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match=r"\(3, 4, 7\) do not fit two passes over a target of shape \(3, 4\)"):
-        r_drop_cross_entropy(torch.zeros(3, 4, 7), torch.zeros(3, 4, dtype=torch.long), alpha=1.0)
+        cross_entropy(torch.zeros(3, 4, 7), torch.zeros(3, 4, dtype=torch.long), r_drop=1.0)
 
 
 def pairs() -> Batch:

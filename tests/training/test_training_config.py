@@ -8,7 +8,7 @@ import pytest
 
 from heedful.errors import ConfigError
 from heedful.training import TrainingConfig
-from heedful.training.device import torch_device
+from heedful.training.parallel.process_group import torch_device
 
 
 @pytest.mark.parametrize(

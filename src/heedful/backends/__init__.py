@@ -4,7 +4,7 @@
 prepares it for generation. Parts that a backend does not support run in the core.
 """
 
-from . import cpu, cuda_graph, int8, single_step  # noqa: F401  # each registers what it implements
+from . import cpu, int8, single_step  # noqa: F401  # each registers what it implements
 from .description import Reason
 from .native import model  # noqa: F401
 from .registry import IMPLEMENTATIONS, refusals, supports, use_backend

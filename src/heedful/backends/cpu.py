@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_map_only
 from .. import core
 from ..core.mask_preparation import PreparedMask
 from .description import Reason, only, within
-from .registry import ModuleImplementation, machine_check, register
+from .registry import ModuleImplementation, apply, machine_check, register
 
 DTYPES = (torch.float32, torch.bfloat16)
 FEW = 2**13  # numbers that torch draws as fast
@@ -88,7 +88,7 @@ class CpuFusedDotProduct(ModuleImplementation, core.DotProduct):
             return super().forward(query, key, value, keep)
         keep.check(query, key)
         scale = 1 / math.sqrt(query.shape[-1]) if self.scale is None else self.scale
-        mixed: Tensor = _Attention.apply(query, key, value, _additive(keep), scale)  # type: ignore[no-untyped-call]
+        mixed: Tensor = apply(_Attention, query, key, value, _additive(keep), scale)
         return mixed if keep.fully_masked is None else mixed.masked_fill(keep.fully_masked, 0.0)
 
 
@@ -152,7 +152,7 @@ class CpuFusedLinear(ModuleImplementation, nn.Linear):
         if not _is_training(input, self.weight) or input.dtype != torch.float32 or torch.is_autocast_enabled("cpu"):
             return super().forward(input)
         x = input.reshape(-1, self.in_features)
-        out: Tensor = _Linear.apply(x, self.weight, self.bias)  # type: ignore[no-untyped-call]
+        out: Tensor = apply(_Linear, x, self.weight, self.bias)
         return out.view(*input.shape[:-1], self.out_features)
 
 
@@ -216,8 +216,7 @@ class PendingLogits(Tensor):
         x, weight, bias = self.factors
         places = keep.reshape(-1).nonzero().squeeze(1)
         rows, targets = x.reshape(-1, x.shape[-1]).index_select(0, places), target.reshape(-1)[places]
-        apply: Any = _PendingCrossEntropy.apply
-        total, plain = apply(rows, weight, bias, targets, smoothing)
+        total, plain = apply(_PendingCrossEntropy, rows, weight, bias, targets, smoothing)
         return total, plain
 
 
@@ -282,7 +281,7 @@ class RealTokens(NamedTuple):
     real: Tensor  # (N,) indices into B · T
 
     def pack(self, x: Tensor) -> Tensor:  # (B, T, D) → (1, N, D)
-        packed: Tensor = _Packed.apply(x.flatten(0, 1), self.real)  # type: ignore[no-untyped-call]
+        packed: Tensor = apply(_Packed, x.flatten(0, 1), self.real)
         return packed[None]
 
     def unpack(self, x: Tensor) -> Tensor:

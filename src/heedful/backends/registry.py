@@ -31,7 +31,7 @@ class Implementation:
 
 
 class ModuleImplementation(Implementation):
-    """A mixin for subclasses of a module class that replace the module. What they do not override stays the core's."""
+    """A mixin for subclasses of a module class that replace the module. What they do not override runs in the core."""
 
     @classmethod
     def refusals(cls, part: Any) -> Iterable[Reason]:
@@ -130,8 +130,8 @@ def shared_copy(module: nn.Module) -> Any:
 def use_backend(module: nn.Module, backend: str, context: Any = None) -> Any:
     """Return a copy that shares every parameter and buffer, in which the backend's implementations replace parts.
 
-    Parameters keep their names, and shared parts stay shared. Parts without an implementation, or refused by it, stay
-    the core's. `context` is passed to every replaced part: what they share in a pass, for "triton".
+    Parameters keep their names, and shared parts stay shared. Parts without an implementation, or refused by it, run
+    in the core. `context` is passed to every replaced part: what they share in a pass, for "triton".
 
     Raises:
         ValueError: for an unknown backend, or one that replaces no modules.

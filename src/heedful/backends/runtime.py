@@ -11,12 +11,11 @@ from torch import nn
 
 from ..core import KVCache
 from ..errors import GenerationError
-from .cuda_graph import GraphProgram, GraphShape
 from .int8 import Int8Linear, int8_works
 from .native.library import library, unavailable_reason
 from .native.model import NativeModel
 from .registry import device_type, refusals, shared_copy, use_backend
-from .single_step import SingleStepDecoder
+from .single_step import GraphProgram, GraphShape, SingleStepDecoder
 
 MAX_IDLE = 4  # captured programs that are kept for later batches
 
@@ -73,14 +72,11 @@ _prepared: WeakKeyDictionary[nn.Module, dict[str, tuple[object, RuntimeModel]]] 
 
 def _fingerprint(module: nn.Module) -> object:
     """Identify the parts, their masks and scales, and the weights. Inference tensors never match."""
-    parts = tuple(
-        (id(part), id(getattr(part, "masks", None) or getattr(part, "mask", None)), getattr(part, "scale", None))
-        for part in module.modules()
-    )
+    parts = [(id(part), id(getattr(part, "masks", None)), getattr(part, "scale", None)) for part in module.modules()]
     tensors = [*module.parameters(), *module.buffers()]
     if any(tensor.is_inference() for tensor in tensors):
         return object()
-    return parts, tuple((tensor.data_ptr(), tensor.dtype, tensor._version) for tensor in tensors)
+    return parts, [(tensor.data_ptr(), tensor.dtype, tensor._version) for tensor in tensors]
 
 
 def _prepare(module: nn.Module, precision: str) -> RuntimeModel:

@@ -3,8 +3,15 @@
 A step through the modules handles any length, mask and part, which costs host time. Here the parts of every layer are
 collected once, and a step runs only the operations that one new token per row needs.
 
-Shapes: R rows, B sentences, W = R / B beams, H heads, G key/value heads, K head width, D d_model, V vocabulary.
+On a GPU the step has fixed shapes and addresses: it is captured once as a CUDA graph and replayed for every token. Such
+a program has slots for sentences. When a sentence has finished, another one takes its slot, and the program stays the
+same: its rows have different lengths, which only the device knows.
+
+Shapes: R rows, B sentences, W = R / B beams, H heads, G key/value heads, K head width, D d_model, V vocabulary,
+C capacity, S source tokens.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,8 +23,9 @@ from torch.nn import functional as F
 
 from .. import core
 from ..core.attention import Rotate
+from ..core.cache import KeysValues, map_layers
 from .description import Reason, joined_projection, only, stack_refusals, sublayers, within
-from .registry import Implementation, register
+from .registry import Implementation, device_type, machine_check, register
 
 Linear = Callable[[Tensor], Tensor]
 
@@ -136,3 +144,182 @@ def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
 def indices(places: Iterable[int], device: torch.device) -> Tensor:
     """Copy indices to a tensor on the device, without waiting for the device."""
     return torch.tensor(list(places)).to(device, non_blocking=True)
+
+
+# ---- the step in fixed slots, captured as a CUDA graph ----
+
+
+@dataclass(frozen=True)
+class GraphShape:
+    """The sizes that a program is captured for. They are rounded up, so that few programs serve all batches."""
+
+    n_sentences: int
+    width: int
+    capacity: int
+    n_source: int
+
+    @classmethod
+    def of(cls, n_sentences: int, width: int, capacity: int, n_source: int) -> GraphShape:
+        rounded = 1 << (n_sentences - 1).bit_length() if n_sentences <= 16 else -(-n_sentences // 16) * 16
+        return cls(rounded, width, -(-capacity // 32) * 32, -(-n_source // 16) * 16)
+
+    @property
+    def n_rows(self) -> int:
+        return self.n_sentences * self.width
+
+
+class SlotCache(core.Cache):
+    """A cache at fixed addresses for R rows of different lengths. Each row appends after its last token."""
+
+    def __init__(self, shape: GraphShape, like: core.KVCache) -> None:
+        super().__init__()
+        self.layers = _zeros(like.layers, shape.n_rows, shape.capacity)
+        self.memories = _zeros(like.memories, shape.n_sentences, shape.n_source)
+        device = next(iter(self.layers.values()))[0].device
+        self.lengths = torch.zeros(shape.n_rows, dtype=torch.long, device=device)
+        self._slots = torch.arange(shape.capacity, device=device)
+        self._rows = torch.arange(shape.n_rows, device=device)
+
+    def real(self) -> Tensor:
+        """Return which keys are real (R, C), including those that this step appends."""
+        return self._slots <= self.lengths[:, None]
+
+    def begin(self, n_new: int) -> int:
+        return len(self._slots)
+
+    def key_positions(self, new: Tensor | None) -> Tensor | None:
+        return self._slots
+
+    def append(self, layer: int, key: Tensor, value: Tensor) -> KeysValues:
+        for buffer, new in zip(self.layers[layer], (key, value), strict=True):
+            buffer[self._rows, :, self.lengths] = new[:, :, 0]
+        return self.layers[layer]
+
+    def advance(self, n_new: int, key_positions: Tensor | None, *, needs_keep: bool, needs_positions: bool) -> None:
+        self.lengths.add_(n_new).clamp_(max=len(self._slots) - 1)  # rows in unused slots must stay in bounds
+
+    def reorder(self, rows: Tensor) -> None:
+        for buffer in (part for pair in self.layers.values() for part in pair):
+            buffer.copy_(buffer.index_select(0, rows))
+        self.lengths.copy_(self.lengths.index_select(0, rows))
+
+
+def _zeros(layers: dict[int, KeysValues], n_rows: int, length: int) -> dict[int, KeysValues]:
+    """Return buffers of zeros: masked values are multiplied by zero, and zero times NaN would be NaN."""
+    return map_layers(layers, lambda like: like.new_zeros(n_rows, like.shape[1], length, like.shape[3]))
+
+
+class GraphProgram:
+    """One decoding step for a shape. On a GPU it is captured; elsewhere it runs eagerly."""
+
+    def __init__(self, decoder: SingleStepDecoder, shape: GraphShape, like: core.KVCache) -> None:
+        self.shape = shape
+        self.cache = SlotCache(shape, like)
+        device = self.cache.lengths.device
+        self.tokens = torch.zeros(shape.n_rows, dtype=torch.long, device=device)
+        self.identity = torch.arange(shape.n_rows, device=device)
+        self.order = self.identity.clone()
+        bias = torch.zeros(shape.n_sentences, 1, 1, shape.n_source, device=device) if like.memories else None
+        self.memory_bias = bias  # -inf on padding
+        self._decoder = decoder
+        self._graph: torch.cuda.CUDAGraph | None = None
+        if device.type == "cuda":
+            self._capture()
+
+    def run(self) -> Tensor:
+        """Reorder the rows by `order`, append `tokens`, and return logits (R, V)."""
+        if self._graph is None:
+            return self._step()
+        self._graph.replay()
+        return self._logits
+
+    def _step(self) -> Tensor:
+        if self.shape.width > 1:
+            self.cache.reorder(self.order)
+        return self._decoder.step(self.tokens, self.cache, self.cache.real(), self.memory_bias)
+
+    def _capture(self) -> None:
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(2):  # libraries initialize at their first call, which cannot be captured
+                self._step()
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._logits = self._step()
+        self._graph = graph
+
+
+class CudaGraphRunner:
+    """A batch that is decoded in the slots of a program."""
+
+    def __init__(self, program: GraphProgram) -> None:
+        self._program = program
+        self._free = list(reversed(range(program.shape.n_sentences)))
+        self._slots: list[int] = []  # of each sentence, in the order of the batch
+        self._device = program.tokens.device
+        self._reordered = False
+
+    @property
+    def vacancies(self) -> int:
+        """The number of sentences that can still be added."""
+        return len(self._free)
+
+    def extend(self, other: Any) -> None:
+        """Copy the keys and values of a batch whose first tokens were chosen into free slots."""
+        cache, starts, memory_bias = other.cache, other.starts, other.memory_bias
+        shape, fixed = self._program.shape, self._program.cache
+        n_new = len(starts) // shape.width
+        new_slots = [self._free.pop() for _ in range(n_new)]
+        rows = self._rows(new_slots)
+        first = torch.arange(cache.length, device=self._device) + indices(starts, self._device)[:, None]
+        places = first.clamp(max=cache.length - 1)[:, None, :, None]  # left padding becomes right padding
+        for layer, pair in cache.layers.items():
+            for buffer, part in zip(fixed.layers[layer], pair, strict=True):
+                shifted = part[:, :, : cache.length].gather(2, places.expand(-1, part.shape[1], -1, part.shape[3]))
+                buffer[rows, :, : cache.length] = shifted
+        fixed.lengths[rows] = cache.length - indices(starts, self._device)
+        slots = indices(new_slots, self._device)
+        for layer, pair in cache.memories.items():
+            for buffer, part in zip(fixed.memories[layer], pair, strict=True):
+                buffer[slots, :, : part.shape[2]] = part
+        bias = self._program.memory_bias
+        if bias is not None and (memory := next(iter(cache.memories.values()), None)):
+            bias[slots] = -torch.inf
+            bias[slots, :, :, : memory[0].shape[2]] = 0.0 if memory_bias is None else memory_bias
+        self._slots += new_slots
+
+    def step(self, tokens: Tensor) -> Tensor:
+        program, rows = self._program, self._rows(self._slots)
+        program.tokens.index_copy_(0, rows, tokens)
+        logits = program.run().index_select(0, rows)
+        if self._reordered:
+            program.order.copy_(program.identity)
+            self._reordered = False
+        return logits
+
+    def reorder(self, rows: Sequence[int], staying: Sequence[int] | None) -> None:
+        width = self._program.shape.width
+        slots = self._slots if staying is None else [self._slots[index] for index in staying]
+        if width > 1:
+            order = list(range(self._program.shape.n_rows))
+            for place, row in enumerate(rows):
+                order[slots[place // width] * width + place % width] = self._slots[row // width] * width + row % width
+            self._program.order.copy_(indices(order, self._device))
+            self._reordered = True
+        self._free += [slot for slot in self._slots if slot not in set(slots)]
+        self._slots = list(slots)
+
+    def _rows(self, slots: Sequence[int]) -> Tensor:
+        width = self._program.shape.width
+        return indices([slot * width + beam for slot in slots for beam in range(width)], self._device)
+
+
+register("cuda_graph", core.EncoderDecoder, core.DecoderOnly)(SingleStepDecoder)  # the step that is captured
+
+
+@machine_check("cuda_graph")
+def _machine(module: nn.Module) -> Iterator[str]:
+    if (device := device_type(module) or "cpu") != "cuda":
+        yield f"CUDA graphs need a CUDA device, and this model is on a {device} device"

@@ -15,9 +15,9 @@ from ..tasks.registry import TRAINED
 from ..tasks.run import AnyTask, Files, read_run, train
 from ..tasks.run.folder import METRICS
 from ..tasks.scoring import Score
-from ..training.device import computes_in_bf16
 from ..training.errors import Interrupted
 from ..training.parallel import SingleProcess, start
+from ..training.parallel.process_group import computes_in_bf16
 from .console import say
 from .distributed import joined_processes
 from .progress import watching
@@ -120,7 +120,7 @@ def _run(task: AnyTask, settings: Any, files: Files, out: Path, common: CommonOp
 def _stored_settings(task: AnyTask, out: Path, common: CommonOptions) -> tuple[dict[str, Any], Files]:
     """Return the settings and files of the resumed run, overridden by those of --config section by section."""
     if common.resume and common.overwrite:
-        raise ConfigError("--resume continues the run in --out, and --overwrite replaces it; give only one of them")
+        raise ConfigError("--resume continues the run in --out, and --overwrite replaces it; give one of them")
     values: dict[str, Any] = {}
     files = Files(())
     if common.resume:

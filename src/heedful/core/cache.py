@@ -247,8 +247,11 @@ class FixedKVCache(Cache):
     def begin(self, n_new: int) -> int:
         if not self._started:
             self.memories.clear()
-        if self._unfinished:
-            self._clear_unfinished()
+        if self._unfinished and not self._started:
+            self.layers.clear()
+        elif self._unfinished:  # clear what a failed step wrote: hidden keys weigh zero, and zero times NaN is NaN
+            behind = torch.arange(self.capacity, device=self.length.device)[:, None] >= self.length
+            map_layers(self.layers, lambda buffer: buffer.masked_fill_(behind, 0.0))
         if self._used + n_new > self.capacity:
             raise ValueError(
                 f"the cache has a capacity of {self.capacity} tokens and holds {self._used}; {n_new} more do not fit"
@@ -298,15 +301,6 @@ class FixedKVCache(Cache):
         self.memories.clear()
         self._reset_positions()
         self.needs_keep = self.needs_positions = self.has_positions = self._started = self._unfinished = False
-
-    def _clear_unfinished(self) -> None:
-        """Clear what a failed step has written: hidden keys have the weight zero, and zero times NaN is NaN."""
-        if not self._started:
-            self.layers.clear()
-        behind = torch.arange(self.capacity, device=self.length.device)[:, None] >= self.length
-        for pair in self.layers.values():
-            for buffer in pair:
-                buffer.masked_fill_(behind, 0.0)
 
     def _reset_positions(self) -> None:
         """Set the positions back to the slots, in place."""

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from .batch import DEFAULT_TOKENS, Batch, SpecialTokens
 from .store import TokenStore
 
 _STEP = 4  # lengths are rounded up to a multiple of this
-_CANDIDATES = 256  # at most so many lengths are tried as the upper end of a bucket
+_CANDIDATES = 256  # lengths that are tried as the upper end of a bucket, at most
 _END = object()
 
 Array = NDArray[np.int64]
@@ -92,13 +92,6 @@ class Bucket:
         return self.members[order[start:stop]]
 
 
-class BatchPlan(NamedTuple):
-    """Rows of a store and the shape (B, S, T) of their batch."""
-
-    rows: NDArray[np.intp]
-    shape: tuple[int, int, int]
-
-
 class BucketedLoader(ABC, Generic[T]):
     """Makes batches of a store. Every row comes exactly once in an epoch."""
 
@@ -135,27 +128,27 @@ class BucketedLoader(ABC, Generic[T]):
         random = np.random.default_rng([self.seed, epoch])
         orders = [random.permutation(len(bucket.members)) for bucket in self._buckets]
         steps = random.permutation(self._steps)
-        return map(self._batch, self._plans(orders, steps[start:], shard))
+        return self._batches(orders, steps[start:], shard)
 
     def in_order(self) -> Iterator[T]:
         """Yield every batch once, from the shortest rows to the longest: for validation."""
         orders = [np.arange(len(bucket.members)) for bucket in self._buckets]
-        return map(self._batch, self._plans(orders, self._steps, WHOLE))
+        return self._batches(orders, self._steps, WHOLE)
 
-    def _plans(self, orders: list[NDArray[np.intp]], steps: NDArray[Any], shard: Shard) -> Iterator[BatchPlan]:
+    def _batches(self, orders: list[NDArray[np.intp]], steps: NDArray[Any], shard: Shard) -> Iterator[T]:
         for owner, number in steps:
             bucket = self._buckets[owner]
             n_rows, n_source, n_target = bucket.shape
             rows = shard.rows(bucket.part(orders[owner], number))
-            yield BatchPlan(rows, (shard.size(n_rows), n_source, n_target))
+            yield self._batch(rows, (shard.size(n_rows), n_source, n_target))
 
     @abstractmethod
-    def _batch(self, part: BatchPlan) -> T:
-        """Return a batch of these rows of the store in this shape."""
+    def _batch(self, rows: NDArray[np.intp], shape: tuple[int, int, int]) -> T:
+        """Return a batch of these rows of the store in this shape (B, S, T)."""
 
 
 class Loader(BucketedLoader[Batch]):
-    """A store of pairs as batches."""
+    """Makes batches of a store of pairs."""
 
     def __init__(
         self, store: TokenStore, config: LoaderConfig, seed: int = 0, special: SpecialTokens = DEFAULT_TOKENS
@@ -163,8 +156,8 @@ class Loader(BucketedLoader[Batch]):
         super().__init__(store, config, seed)
         self.special = special
 
-    def _batch(self, part: BatchPlan) -> Batch:
-        return Batch.laid_out(*self.store.sides(part.rows), part.shape, part.rows.tolist(), self.special)
+    def _batch(self, rows: NDArray[np.intp], shape: tuple[int, int, int]) -> Batch:
+        return Batch.laid_out(*self.store.sides(rows), shape, rows.tolist(), self.special)
 
 
 def _bucket(members: NDArray[np.intp], lengths: Array, batch_tokens: int) -> Bucket:
@@ -202,7 +195,7 @@ def _divide(lengths: Array, config: LoaderConfig) -> list[NDArray[np.intp]]:
 
 
 def _prices(lengths: Array, ends: NDArray[np.intp], batch_tokens: int) -> NDArray[np.float64]:
-    """(i, j): the places a bucket of the groups i to j would compute in an epoch, its last batch counted as full."""
+    """Return (i, j): the tokens, with padding, that a bucket of the groups i to j computes in an epoch."""
     begins = np.concatenate([[0], ends[:-1]])
     longest = _rounded(np.maximum.reduceat(lengths, begins, axis=0))  # (groups, 2)
     price = np.full((len(ends), len(ends)), np.inf)
@@ -218,7 +211,7 @@ def _rounded(lengths: Array) -> Array:
 
 
 def prefetched(batches: Iterator[T], n: int) -> Generator[T, None, None]:
-    """Yield the same items in the same order, with up to `n` computed ahead by a thread. Errors keep their place.
+    """Yield the same items in the same order, with up to `n` computed ahead by a thread. Errors are raised in order.
 
     The thread starts with the first item requested, and ends with the last, with an error, or when the consumer closes
     or drops the iterator.
@@ -229,7 +222,7 @@ def prefetched(batches: Iterator[T], n: int) -> Generator[T, None, None]:
 
 
 def _made_ahead(batches: Iterator[T], n: int) -> Generator[T, None, None]:
-    worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="prefetch")  # one thread: they come in order
+    worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="prefetch")  # one thread keeps the order
     try:
         coming = deque(worker.submit(next, batches, _END) for _ in range(n))
         while (batch := coming.popleft().result()) is not _END:

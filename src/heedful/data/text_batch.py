@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..errors import DataError
 from .batch import Sequences, TensorBatch
-from .loader import WHOLE, BatchPlan, BucketedLoader, LoaderConfig, Shard
+from .loader import WHOLE, BucketedLoader, LoaderConfig, Shard
 from .store import TokenStore
 
 Row = NDArray[np.integer[Any]]
@@ -91,9 +91,9 @@ class TextLoader(BucketedLoader[TextBatch]):
         self._longest = int(store.lengths[:, 0].max())
         self._batch_class = batch_class
 
-    def _batch(self, part: BatchPlan) -> TextBatch:
-        n_rows, places, _ = part.shape  # with a place for an end, which the texts have already
-        return self._batch_class.of(self.store, part.rows, (n_rows, min(places, self._longest)))
+    def _batch(self, rows: NDArray[np.intp], shape: tuple[int, int, int]) -> TextBatch:
+        n_rows, places, _ = shape  # with a place for an end, which the texts have already
+        return self._batch_class.of(self.store, rows, (n_rows, min(places, self._longest)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -69,11 +69,7 @@ class LinkedClauseSampler(ClauseSampler):
             first.adjuncts.append(Adjunct("when", self.inventory.times[mode].draw(self.random)))
         return "statement", _link(first, "-고", second), None
 
-    def side_by_side(self) -> Draft:
-        """Draw two people who do the same kind of thing."""
-        return self.two_people("-고")
-
-    def two_people(self, link: str) -> Draft:
+    def two_people(self, link: str = "-고") -> Draft:
         """Draw two people who do the same thing to two objects."""
         first = draw_until(_is_of_many_things, self.event, "action with several objects")
         verb = first.predicate

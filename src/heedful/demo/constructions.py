@@ -25,14 +25,13 @@ def _question(clause: Clause, word: Phrase) -> Draft:
 
 
 class ConstructionSampler(ClauseSampler):
-    """Draws single constructions: messages, transfers, comparisons, relative clauses."""
+    """Draws single constructions: messages, transfers, comparisons, relative clauses, and what is measured."""
 
     def __init__(self, inventory: Inventory, random: Random) -> None:
         super().__init__(inventory, random)
-        vocabulary = self.lexicon
+        vocabulary, among = self.lexicon, self.lexicon.in_classes
         self.software = [verb for verb in vocabulary.verbs if "software" in verb.marks]
-        several = [adjective for adjective in vocabulary.adjectives if len(adjective.subjects) > 3]
-        of_things = [adjective for adjective in several if not adjective.subjects[0].animate]
+        of_things = [a for a in vocabulary.adjectives if len(a.subjects) > 3 and not a.subjects[0].animate]
         self.comparable = [adjective for adjective in of_things if adjective.quality not in ADJECTIVES["not_compared"]]
         self.of_people = [
             adjective for adjective in vocabulary.adjectives if adjective.quality in ADJECTIVES["of_people"]
@@ -43,7 +42,7 @@ class ConstructionSampler(ClauseSampler):
             (verb, noun, adjectives)
             for verb in vocabulary.verbs
             for noun in verb.objects
-            if _can_be_described(verb, noun, vocabulary.in_classes("interesting"))
+            if _can_be_described(verb, noun, among("interesting"))
             and (adjectives := [adjective for adjective in describing if noun in adjective.subjects])
         ]
         self.obtained_and_used = [
@@ -55,6 +54,10 @@ class ConstructionSampler(ClauseSampler):
             and noun.kind in ("count", "mass", "plural")
             and (first.english, second.english) != ("borrow", "sell")
         ]
+        self.in_town, self.far_cities, self.tasty = among("in-town"), among("far-cities"), among("tasty")
+        self.weekdays = [t for t in vocabulary.times if t.english.startswith("on ") and "weekend" not in t.english]
+        self.lasting = self.verbs_in(VERBS["taking_hours"])
+        self.goods = [noun for noun in among("priced") if noun.kind != "plural" and noun.korean != "자동차"]
 
     def verbs_in(self, names: frozenset[str]) -> list[Predicate]:
         """Return the verbs of the level that a list of semantics.yaml names."""
@@ -214,17 +217,7 @@ class ConstructionSampler(ClauseSampler):
             clause.subject, clause.topic = Phrase(I), True
         return _statement(clause)
 
-
-class QuantitySampler(ClauseSampler):
-    """Draws sentences with distances, hours, dates, prices, ages and numbers."""
-
-    def __init__(self, inventory: Inventory, random: Random) -> None:
-        super().__init__(inventory, random)
-        vocabulary, among = self.lexicon, self.lexicon.in_classes
-        self.in_town, self.far_cities, self.tasty = among("in-town"), among("far-cities"), among("tasty")
-        self.weekdays = [t for t in vocabulary.times if t.english.startswith("on ") and "weekend" not in t.english]
-        self.lasting = [verb for verb in vocabulary.verbs if verb.english in VERBS["taking_hours"]]
-        self.goods = [noun for noun in among("priced") if noun.kind != "plural" and noun.korean != "자동차"]
+    # Distances, hours, dates, prices, ages and numbers
 
     def journey(self) -> Draft:
         """Draw a journey like 서울에서 부산까지 기차로 갔어요."""

@@ -41,12 +41,20 @@ class ParallelExample:
     @property
     def accepted(self) -> tuple[str, ...]:
         """Every English answer that is right, the canonical one first."""
-        return english_variants(self.frame)
+        readings = [self.frame, *_progressive_reading(self.frame)]
+        texts = [EnglishRealizer(reading, style).text() for reading in readings for style in _STYLES]
+        if self.frame.mood == "command" and len(self.frame.clauses) == 1:
+            texts += [f"Please {text[0].lower()}{text[1:]}" for text in texts]
+        if self.frame.mood == "statement":
+            texts += [_contract(text) for text in texts]
+        return tuple(dict.fromkeys(texts))
 
     @property
     def accepted_korean(self) -> tuple[str, ...]:
         """Every Korean sentence of this level that is right for the English, this one first."""
-        return korean_variants(self.frame)
+        choices = product(*(_clause_variants(clause, self.frame) for clause in self.frame.clauses))
+        sentences = (replace(self.frame, clauses=list(clauses)) for clauses in islice(choices, _MAX_VARIANTS))
+        return tuple(dict.fromkeys(KoreanRealizer(variant).text() for variant in (self.frame, *sentences)))
 
     @property
     def tagged_english(self) -> str:
@@ -172,17 +180,6 @@ _CONTRACTIONS = {
 }  # fmt: skip
 
 
-def english_variants(sentence: SentenceFrame) -> tuple[str, ...]:
-    """Return every accepted English sentence, the canonical one first."""
-    readings = [sentence, *_progressive_reading(sentence)]
-    texts = [EnglishRealizer(reading, style).text() for reading in readings for style in _STYLES]
-    if sentence.mood == "command" and len(sentence.clauses) == 1:
-        texts += [f"Please {text[0].lower()}{text[1:]}" for text in texts]
-    if sentence.mood == "statement":
-        texts += [_contract(text) for text in texts]
-    return tuple(dict.fromkeys(texts))
-
-
 def _contract(text: str) -> str:
     for written, spoken in _CONTRACTIONS.items():
         text = re.sub(rf"\b{written} ", f"{spoken} ", text)
@@ -197,13 +194,6 @@ def _progressive_reading(sentence: SentenceFrame) -> list[SentenceFrame]:
     if len(sentence.clauses) > 1 or not clause.habit or fixed:
         return []
     return [replace(sentence, clauses=[replace(clause, habit=False, now=True)])]
-
-
-def korean_variants(sentence: SentenceFrame) -> tuple[str, ...]:
-    """Return every accepted Korean sentence, that of the frame first."""
-    choices = [_clause_variants(clause, sentence) for clause in sentence.clauses]
-    sentences = (replace(sentence, clauses=list(clauses)) for clauses in islice(product(*choices), _MAX_VARIANTS))
-    return tuple(dict.fromkeys(KoreanRealizer(variant).text() for variant in (sentence, *sentences)))
 
 
 def _clause_variants(clause: Clause, sentence: SentenceFrame) -> list[Clause]:

@@ -6,13 +6,10 @@ from .frames import MODAL, NEGATION, TENSE, VERB, Tokens
 from .tables import read_yaml, split_list
 
 _TABLE = read_yaml("english_morphology.yaml")
+_IRREGULAR: dict[str, dict[str, str]] = _TABLE  # by the name of the form
 _DOUBLING, _SILENT_H, _LONG_U, _ONES, _TENS, MONTHS = (
     tuple(split_list(_TABLE[name])) for name in ("doubling", "silent_h", "long_u", "ones", "tens", "months")
 )
-
-
-def _irregular(form: str, word: str) -> str | None:
-    return _TABLE[form].get(word)
 
 
 def _consonant_y(word: str) -> bool:
@@ -28,13 +25,13 @@ def _with_s(word: str) -> str:
 @lru_cache(4096)
 def third(verb: str) -> str:
     """Return the third person singular: study → studies."""
-    return _irregular("third", verb) or _with_s(verb)
+    return _IRREGULAR["third"].get(verb) or _with_s(verb)
 
 
 @lru_cache(4096)
 def past(verb: str) -> str:
     """Return the simple past: chase → chased, go → went."""
-    if irregular := _irregular("past", verb):
+    if irregular := _IRREGULAR["past"].get(verb):
         return irregular
     if verb in _DOUBLING:
         return verb + verb[-1] + "ed"
@@ -46,7 +43,7 @@ def past(verb: str) -> str:
 @lru_cache(4096)
 def participle(verb: str) -> str:
     """Return the past participle: save → saved, write → written."""
-    return _irregular("participle", verb) or past(verb)
+    return _IRREGULAR["participle"].get(verb) or past(verb)
 
 
 @lru_cache(4096)
@@ -61,7 +58,7 @@ def ing(verb: str) -> str:
 def plural(noun: str) -> str:
     """Return the plural; of several words the last one is inflected: bus stop → bus stops."""
     before, space, last = noun.rpartition(" ")
-    return before + space + (_irregular("plural", last) or _with_s(last))
+    return before + space + (_IRREGULAR["plural"].get(last) or _with_s(last))
 
 
 @lru_cache(4096)
@@ -85,12 +82,11 @@ def superlative(adjective: str) -> list[str]:
 
 def _is_short(adjective: str) -> bool:
     syllables = sum(a in "aeiouy" and b not in "aeiouy" for a, b in zip(adjective, adjective[1:] + "x", strict=True))
-    irregular = _irregular("comparative", adjective) is not None
-    return irregular or syllables - adjective.endswith("e") <= 1 or _consonant_y(adjective)
+    return adjective in _IRREGULAR["comparative"] or syllables - adjective.endswith("e") <= 1 or _consonant_y(adjective)
 
 
 def _degree(adjective: str, form: str, ending: str) -> str:
-    if irregular := _irregular(form, adjective):
+    if irregular := _IRREGULAR[form].get(adjective):
         return irregular
     stem = adjective[:-1] + "i" if _consonant_y(adjective) else adjective.removesuffix("e")
     if len(stem) > 2 and stem[-1] in "bdgnt" and stem[-2] in "aeiou" and stem[-3] not in "aeiou":

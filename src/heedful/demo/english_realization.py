@@ -96,7 +96,9 @@ class EnglishRealizer:
                 self.tokens += _offset(auxiliary, at)
                 auxiliary = ()
             elif self.style.time_first:
-                self.time(clause, at)
+                for key, adjunct in clause.keyed_adjuncts(at):
+                    if adjunct.role == "when" and isinstance(adjunct.constituent, Adverb):
+                        self.tokens += _with_key(adjunct.constituent.english + ",", key)
             self.tokens += subject
         self.predicate_phrase(clause, at, auxiliary, main, actor)
 
@@ -192,11 +194,6 @@ class EnglishRealizer:
             front = adjunct.role == "when" and self.style.time_first and not self.asking
             if adjunct.role not in ("often", clause.wh_role) and not front:
                 self.adjunct(clause, adjunct, key, actor)
-
-    def time(self, clause: Clause, at: int) -> None:
-        for key, adjunct in clause.keyed_adjuncts(at):
-            if adjunct.role == "when" and isinstance(adjunct.constituent, Adverb):
-                self.tokens += _with_key(adjunct.constituent.english + ",", key)
 
     def adjunct(self, clause: Clause, adjunct: Adjunct, key: int, actor: str) -> None:
         thing, role = adjunct.constituent, adjunct.role

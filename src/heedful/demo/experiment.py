@@ -1,4 +1,4 @@
-"""The main job in a few minutes: the built-in corpus, a small Transformer, and honest held-out scores."""
+"""The demo: train a small Transformer on the built-in corpus in a few minutes and score it on held-out sets."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -146,7 +146,7 @@ def run_demo(
     files = Files((str(out / "corpus" / "train.tsv"),), (str(out / "corpus" / "valid.tsv"),))
     if not overwrite and (out / RUN).exists() and read_run(TranslationTask(), out)[1] != files:
         raise FolderError(f"{out} holds another run; choose another folder (--out), or replace it (--overwrite)")
-    say("Making the corpus …")
+    say("Generating the corpus …")
     grammar = Grammar("demo", seed=seed)
     examples: dict[str, list[ParallelExample]] = {name: list(grammar.sample(n_test, split=name)) for name in SETS}
     examples["valid"] = list(grammar.sample(min(n_test, 300), split="valid"))

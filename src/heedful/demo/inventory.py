@@ -48,7 +48,6 @@ def draw_until(fits: Callable[[_T], bool], draw: Callable[[], _T], what: str) ->
     raise DataError(f"{_MAX_DRAWS:,} draws gave no {what} that makes sense; widen the lists of semantics.yaml")
 
 
-@lru_cache(1)
 def sampling_weights() -> dict[str, float]:
     """Return how much more often the full level draws words that suit few others."""
     return {row["word"]: float(row["weight"]) for row in read_rows("sampling_weights.tsv", "word", "weight")}

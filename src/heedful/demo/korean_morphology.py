@@ -101,17 +101,13 @@ def attach(word: str, particle: str) -> str:
     before, space, last = word.rpartition(" ")
     if fused := _TABLE["fused_particles"].get(f"{last}+{particle}"):
         return f"{before}{space}{fused}"
-    return word + _form(word, particle)
-
-
-def _form(word: str, particle: str) -> str:
     if particle in _INVARIANT:
-        return particle
+        return word + particle
     sound = final_sound(word)
     if particle in _ALTERNATING:
-        return particle.split("/")[sound == ""]
+        return word + particle.split("/")[sound == ""]
     linked = sound not in ("", "ㄹ") if particle in _WITH_EU else sound != ""
-    return particle[1:].replace(")", "") if linked else particle[3:]
+    return word + (particle[1:].replace(")", "") if linked else particle[3:])
 
 
 # The bases of a stem
@@ -196,18 +192,13 @@ def _infinitive(stem: str, conjugation: str) -> str:
         return stem + a
     if stem.endswith("하"):
         return stem[:-1] + "해"
-    if vowel == "ㅡ":
-        return stem[:-1] + compose(initial, _vowel_after_eu(_word(stem)))
+    if vowel == "ㅡ":  # falls; the syllable before it, if the word has one, chooses the vowel: 바빠, 예뻐, 써
+        word = _word(stem)
+        bright = len(word) > 1 and word[-1] not in _EU_VERBS and decompose(word[-2])[1] in _LIGHT
+        return stem[:-1] + compose(initial, "ㅏ" if bright else "ㅓ")
     if vowel in _CONTRACTED and _word(stem) not in _UNCONTRACTED:
         return stem[:-1] + compose(initial, _CONTRACTED[vowel])
     return stem + a
-
-
-def _vowel_after_eu(word: str) -> str:
-    """ㅡ falls; the syllable before it, if the word has one, chooses the vowel: 바빠, 예뻐, 써."""
-    if len(word) == 1 or word[-1] in _EU_VERBS:
-        return "ㅓ"
-    return "ㅏ" if decompose(word[-2])[1] in _LIGHT else "ㅓ"
 
 
 def _word(stem: str) -> str:

@@ -40,21 +40,19 @@ class KoreanRealizer:
 
     def clause(self, clause: Clause, at: int, ending: str, elder: bool) -> None:
         front, middle, close = _by_place(clause.keyed_adjuncts(at))
-        subject, thing = clause.subject, clause.object
-        if subject and clause.topic:
-            self.subject(subject, at + f.SUBJECT, True)
-            subject = None
+        thing, place = clause.object, 0 if clause.topic else 2 if "exist" in clause.predicate.marks else 1
+        if place == 0:
+            self.subject(clause, at)
         for key, adjunct in front:
             self.adjunct(adjunct, key)
         if clause.scrambled and thing:
             self.phrase(thing, at + f.OBJECT, clause.predicate.particle)
-        if subject and "exist" not in clause.predicate.marks:
-            self.subject(subject, at + f.SUBJECT, clause.topic)
-            subject = None
+        if place == 1:
+            self.subject(clause, at)
         for key, adjunct in middle:
             self.adjunct(adjunct, key)
-        if subject:
-            self.subject(subject, at + f.SUBJECT, clause.topic)
+        if place == 2:
+            self.subject(clause, at)
         if "copula" in clause.predicate.marks:
             self.copula(clause, at, ending, elder)
             return
@@ -114,12 +112,14 @@ class KoreanRealizer:
         noun, key = self.tokens[-1]
         self.tokens[-1] = (copula(noun, final, honorific=honorific, past=past), key)
 
-    def subject(self, phrase: Phrase, key: int, topic: bool) -> None:
-        noun, particle = phrase.noun, "은/는" if topic else "이/가"
+    def subject(self, clause: Clause, at: int) -> None:
+        if clause.subject is None:
+            return
+        noun, particle, key = clause.subject.noun, "은/는" if clause.topic else "이/가", at + f.SUBJECT
         if noun.kind == "pronoun":
             self.tokens.append((attach(self.me if noun.english == "I" else noun.korean, particle), key))
         else:
-            self.phrase(phrase, key, ("께서는" if topic else "께서") if noun.elder else particle)
+            self.phrase(clause.subject, key, ("께서는" if clause.topic else "께서") if noun.elder else particle)
 
     def adjunct(self, adjunct: Adjunct, key: int) -> None:
         thing = adjunct.constituent

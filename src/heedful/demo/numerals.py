@@ -40,7 +40,13 @@ def sino(n: int) -> str:
 
 def with_counter(n: int, counter: str, system: System | None = None) -> str:
     """Return a number and its counter: 세 개, 삼 층; `system` is needed where a counter takes both (분, 번)."""
-    if (system or _system(counter)) == "native":
+    if system is None:
+        if counter in _BOTH:
+            raise ValueError(f"{counter} counts {_BOTH[counter]}; say system='native' or system='sino'")
+        if counter not in NATIVE_COUNTERS | SINO_COUNTERS:
+            raise ValueError(unknown("counter", counter, {*NATIVE_COUNTERS, *SINO_COUNTERS, *_BOTH}))
+        system = "native" if counter in NATIVE_COUNTERS else "sino"
+    if system == "native":
         return f"{native(n, before_counter=True)} {counter}"
     return "일주일" if (n, counter) == (1, "주일") else f"{sino(n)} {counter}"
 
@@ -69,14 +75,6 @@ def won(n: int) -> str:
     if rest:
         parts.append(f"{rest:,}" if rest % 1000 else f"{rest // 1000}천")
     return f"{' '.join(parts)} 원"
-
-
-def _system(counter: str) -> System:
-    if counter in _BOTH:
-        raise ValueError(f"{counter} counts {_BOTH[counter]}; say system='native' or system='sino'")
-    if counter not in NATIVE_COUNTERS | SINO_COUNTERS:
-        raise ValueError(unknown("counter", counter, {*NATIVE_COUNTERS, *SINO_COUNTERS, *_BOTH}))
-    return "native" if counter in NATIVE_COUNTERS else "sino"
 
 
 def _require(what: str, n: int, low: int, high: int) -> None:

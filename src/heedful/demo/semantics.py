@@ -37,11 +37,6 @@ def max_count(noun: Noun, verb: str) -> int:
     return min(most, 2) if noun.counter == "대" or noun.korean in NOUNS["few_at_once"] else most
 
 
-def is_stranger(phrase: Phrase | None) -> bool:
-    """Return True for a person known by an occupation, not by a name or as kin."""
-    return _animacy(phrase) == "stranger"
-
-
 def satisfies_restrictions(clause: Clause) -> bool:
     """Return True if subject, object, time, number and manner of a clause suit its predicate."""
     facts = clause_facts(clause)
@@ -198,7 +193,7 @@ def attributes_allowed(phrase: Phrase, clause: Clause) -> bool:
     if phrase.adjective and phrase is clause.object:
         moved = clause.scrambled and clause.tense == "future"
         fitting = phrase.adjective.quality in word_sets("described").get(verb, ())
-        if plain or moved or clause.modal == "must" or is_stranger(clause.subject) or not fitting:
+        if plain or moved or clause.modal == "must" or _animacy(clause.subject) == "stranger" or not fitting:
             return False
     if phrase.number == 1 and clause.modal:
         return False
@@ -256,7 +251,7 @@ def is_felicitous_question(clause: Clause) -> bool:
         return True
     crowded = sum(adjunct.role not in ("to", role) for adjunct in clause.adjuncts) > 1
     elsewhere = clause.place not in ("", *(noun.korean for noun in clause.predicate.places))
-    if crowded or clause.modal or is_stranger(clause.subject) or (thing and thing.adjective):
+    if crowded or clause.modal or _animacy(clause.subject) == "stranger" or (thing and thing.adjective):
         return False
     return not (role == "object" and elsewhere) and allows("question", facts)
 

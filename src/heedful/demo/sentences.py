@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from .clause_linking import Draft, LinkedClauseSampler
-from .constructions import ConstructionSampler, QuantitySampler
+from .constructions import ConstructionSampler
 from .frames import Adjunct, Clause, Phrase, SentenceFrame, SpeechLevel
 from .inventory import WeightedChoice, draw_until, inventory
 from .lexicon import FANCY, HOW, WHAT, WHEN, WHERE, WHO, WHY, YOU, Adverb, I, Level, Predicate
@@ -16,7 +16,7 @@ _WH_ADVERBS: dict[str, Adverb] = {"when": WHEN, "why": WHY, "how": HOW}
 _NOT_DONE_AT_WILL = {"state", "animals", "machines", "done", "due"}
 
 
-class SentenceSampler(LinkedClauseSampler, ConstructionSampler, QuantitySampler):
+class SentenceSampler(LinkedClauseSampler, ConstructionSampler):
     """Draws whole sentences of one level."""
 
     def __init__(self, level: Level, random: Random) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
+from itertools import zip_longest
 from typing import Any
 
 import yaml
@@ -52,23 +53,17 @@ def parse_rows(name: str, text: str, columns: tuple[str, ...]) -> list[TsvRow]:
 
     Empty cells at the end of a line may be left out.
     """
-    rows: list[TsvRow] | None = None
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line or line.startswith("#"):
-            continue
-        place, cells = f"{name}:{number}", line.split("\t")
-        if rows is None:
-            if tuple(cells) != columns:
-                raise DataError(f"{place}: the columns are {', '.join(columns)}, not {', '.join(cells)}")
-            rows = []
-            continue
+    lines = [(f"{name}:{number}", line.split("\t")) for number, line in enumerate(text.splitlines(), 1) if line]
+    lines = [(place, cells) for place, cells in lines if not cells[0].startswith("#")]
+    if len(lines) < 2:
+        raise DataError(f"{name} has no rows")
+    (place, header), *lines = lines
+    if tuple(header) != columns:
+        raise DataError(f"{place}: the columns are {', '.join(columns)}, not {', '.join(header)}")
+    for place, cells in lines:
         if len(cells) > len(columns) or not cells[0]:
             raise DataError(f"{place}: a row has {len(columns)} cells, the first not empty; this has {len(cells)}")
-        padded = [*cells, *[""] * (len(columns) - len(cells))]
-        rows.append(TsvRow(place, dict(zip(columns, padded, strict=True))))
-    if not rows:
-        raise DataError(f"{name} has no rows")
-    return rows
+    return [TsvRow(place, dict(zip_longest(columns, cells, fillvalue=""))) for place, cells in lines]
 
 
 @lru_cache(8)

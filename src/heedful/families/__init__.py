@@ -1,8 +1,8 @@
 """Architectures: a config, a builder, presets and the published names of each, built from the core."""
 
-from .albert import AlbertConfig as AlbertConfig
 from .bart import BartConfig as BartConfig
 from .bart import MarianConfig as MarianConfig
+from .bert import AlbertConfig as AlbertConfig
 from .bert import BertConfig as BertConfig
 from .bert import DistilBertConfig as DistilBertConfig
 from .bert import RobertaConfig as RobertaConfig

@@ -96,14 +96,13 @@ SETTINGS = settings_of(
 # Older files have these keys, which describe the architecture.
 FIXED = {"is_encoder_decoder": True, "normalize_before": False, "add_final_layer_norm": False}
 
+TINY = {"vocab_size": 8000, "d_model": 128, "n_heads": 4, "d_ff": 512, "n_encoder_layers": 3, "n_decoder_layers": 3}
 BASE = BartConfig(d_model=768, n_heads=12, d_ff=3072, n_encoder_layers=6, n_decoder_layers=6)
 bart = register(
     BartConfig,
     build,
     presets={
-        "bart-tiny": BASE.changed(
-            vocab_size=8000, d_model=128, n_heads=4, d_ff=512, n_encoder_layers=3, n_decoder_layers=3
-        ),
+        "bart-tiny": BASE.changed(**TINY),
         "bart-base": BASE,
         "bart-large": BartConfig(),
     },
@@ -176,9 +175,7 @@ marian = register(
     MarianConfig,
     build_marian,
     presets={
-        "marian-tiny": MARIAN_BASE.changed(
-            vocab_size=8000, d_model=128, n_heads=4, d_ff=512, n_encoder_layers=3, n_decoder_layers=3
-        ),
+        "marian-tiny": MARIAN_BASE.changed(**TINY),
         "marian-base": MARIAN_BASE,
         "marian-big": MARIAN_BASE.changed(d_model=1024, n_heads=16, d_ff=4096, activation="relu"),
     },

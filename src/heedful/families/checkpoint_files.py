@@ -99,9 +99,13 @@ def read_mapped(path: Path) -> dict[str, Tensor]:
 
 def refuse_pointer(path: Path) -> None:
     """Raise for the small file that a checkout without Git LFS has in place of a large one."""
+    if _begins(path, LFS_POINTER):
+        raise ValueError("is a Git LFS pointer and contains no weights; fetch them with: git lfs pull")
+
+
+def _begins(path: Path, magic: bytes) -> bool:
     with path.open("rb") as file:
-        if file.read(len(LFS_POINTER)) == LFS_POINTER:
-            raise ValueError("is a Git LFS pointer and contains no weights; fetch them with: git lfs pull")
+        return file.read(len(magic)) == magic
 
 
 def _aligned(tensor: Tensor) -> Tensor:
@@ -133,7 +137,7 @@ def read_pickled(path: Path) -> dict[str, Tensor]:
 
     try:
         refuse_pointer(path)
-        zipped = _is_zip(path)
+        zipped = _begins(path, ZIP_MAGIC)
         for pickle in _zipped_pickles(path) if zipped else _legacy_pickles(path):
             _refuse_code(pickle)
         with FakeTensorMode(allow_non_fake_inputs=True):
@@ -156,11 +160,6 @@ def _load(path: Path, mmap: bool = False) -> dict[str, Tensor]:
         if not isinstance(name, str) or not isinstance(tensor, Tensor):
             raise ValueError(f"is not a dict of tensors only: {quoted(name)} is {type(tensor).__name__}")
     return {name: tensor.detach() if isinstance(tensor, nn.Parameter) else tensor for name, tensor in tensors.items()}
-
-
-def _is_zip(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
 
 
 def _zipped_pickles(path: Path) -> list[Any]:

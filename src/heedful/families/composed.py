@@ -6,7 +6,7 @@ Models that were read from other formats have this family. The config names the 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from inspect import signature
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 from torch import nn
 
@@ -14,17 +14,10 @@ from .. import core
 from ..config import Config, FamilyConfig
 from ..core import window
 from .llama import ScalingConfig
-from .original import FEED_FORWARDS, NORMS, RESIDUALS
+from .original import FEED_FORWARDS, NORMS, POSITIONS, RESIDUALS, build_part
 from .registry import register
 
-POSITIONS: dict[str, type[nn.Module]] = {
-    "none": core.Positions,
-    "sinusoidal": core.Sinusoidal,
-    "learned": core.Learned,
-    "relative": core.Relative,
-    "rotary": core.Rotary,
-    "alibi": core.ALiBi,
-}
+S = TypeVar("S", core.Encoder, core.Decoder)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +43,8 @@ class KindPart(Config):
 
     def build(self, **context: Any) -> Any:
         """Build the part from the config's fields and the arguments that the stack passes."""
-        part = self.kinds[self.kind]
         arguments = {field.name: getattr(self, field.name) for field in fields(self)} | context
-        return part(**{name: arguments[name] for name in signature(part).parameters if name in arguments})
+        return build_part(self.kinds[self.kind], **arguments)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,15 +234,13 @@ def build(config: ComposedConfig) -> core.EncoderDecoder | core.DecoderOnly:
         scale=config.head_scale,
     )
     if config.encoder is None:
-        return core.DecoderOnly(
-            embedding=target, decoder=core.Decoder(**_stack(config.decoder, core.Decoder)), head=head
-        )
+        return core.DecoderOnly(embedding=target, decoder=_stack(config.decoder, core.Decoder), head=head)
     shared = config.tied in ("all", "embeddings")
     return core.EncoderDecoder(
         source_embedding=target if shared else _embedding(config.vocab_size, config.encoder),
-        encoder=core.Encoder(**_stack(config.encoder, core.Encoder)),
+        encoder=_stack(config.encoder, core.Encoder),
         target_embedding=target,
-        decoder=core.Decoder(**_stack(config.decoder, core.Decoder, d_memory=config.encoder.d_model)),
+        decoder=_stack(config.decoder, core.Decoder, d_memory=config.encoder.d_model),
         head=head,
     )
 
@@ -261,8 +251,7 @@ def _embedding(size: int, stack: StackPart) -> core.TokenEmbedding:
     return embedding
 
 
-def _stack(stack: StackPart, kind: type[core.Encoder | core.Decoder], *, d_memory: int | None = None) -> dict[str, Any]:
-    """Return the arguments of the stack's constructor."""
+def _stack(stack: StackPart, kind: type[S], *, d_memory: int | None = None) -> S:
     d_model, scaling = stack.d_model, stack.positions.scaling
 
     def residual(part: nn.Module) -> nn.Module:
@@ -277,20 +266,20 @@ def _stack(stack: StackPart, kind: type[core.Encoder | core.Decoder], *, d_memor
             return core.EncoderLayer(reading, feed_forward)
         return core.DecoderLayer(reading, attention(stack.cross_attention, d_memory), feed_forward)
 
-    return {
-        "layers": [layer() for _ in range(stack.n_layers)],
-        "mask": kind.default_mask if stack.window is None else kind.default_mask & window(stack.window),
-        "positions": stack.positions.build(
+    return kind(
+        [layer() for _ in range(stack.n_layers)],
+        mask=kind.default_mask if stack.window is None else kind.default_mask & window(stack.window),
+        positions=stack.positions.build(
             d_model=d_model,
             n_heads=stack.attention.n_heads,
             d_head=stack.head_width,
-            causal=kind is core.Decoder,
+            causal=issubclass(kind, core.Decoder),
             scaling=None if scaling is None else scaling.build(),
         ),
-        "entry": None if stack.entry_norm is None else stack.entry_norm.build(d_model=d_model),
-        "norm": None if stack.final_norm is None else stack.final_norm.build(d_model=d_model),
-        "dropout": stack.entry_dropout,
-    }
+        entry=None if stack.entry_norm is None else stack.entry_norm.build(d_model=d_model),
+        norm=None if stack.final_norm is None else stack.final_norm.build(d_model=d_model),
+        dropout=stack.entry_dropout,
+    )
 
 
 composed = register(ComposedConfig, build)

@@ -19,7 +19,6 @@ from ..core.heads import OutputEmbedding
 from ..core.masks import Window
 from ..errors import HeedfulError
 from .composed import (
-    POSITIONS,
     AttentionPart,
     ComposedConfig,
     FeedForwardPart,
@@ -29,7 +28,7 @@ from .composed import (
     build,
 )
 from .llama import SCALINGS, ScalingConfig
-from .original import FEED_FORWARDS, NORMS, RESIDUALS
+from .original import FEED_FORWARDS, NORMS, POSITIONS, RESIDUALS
 from .weights import first_names
 
 TIED: dict[tuple[bool, bool], Any] = {

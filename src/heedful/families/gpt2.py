@@ -74,7 +74,7 @@ NAMES = WeightMap(
 
 
 def _read_d_ff(hf: HFConfig) -> Any:
-    """Four times d_model unless it is hf."""
+    """Read the inner width, which is four times d_model by default."""
     inner, d_model = hf.get("n_inner"), hf.get("n_embd")
     return 4 * d_model if inner is None and isinstance(d_model, int) else inner
 

@@ -7,7 +7,7 @@ that names the key. A missing key means the family's default. Other keys (traini
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple
 
@@ -100,14 +100,18 @@ def _read_classes(hf: HFConfig) -> int | None:
     return len(labels) if isinstance(labels, dict) else hf.get("num_labels")
 
 
-def _write_classes(n: int) -> dict[str, Any]:
-    labels = {str(index): f"LABEL_{index}" for index in range(n)}
-    return {"id2label": labels, "label2id": {label: int(index) for index, label in labels.items()}}
+def labels_to_hf(labels: Iterable[str]) -> dict[str, Any]:
+    """Return the keys of config.json that name the classes."""
+    names = dict(enumerate(labels))
+    return {
+        "id2label": {str(index): name for index, name in names.items()},
+        "label2id": {name: index for index, name in names.items()},
+    }
 
 
-CLASSES = Setting(
-    ("id2label", "num_labels"), _read_classes, _write_classes
-)  # only their number; labels belong to tasks
+CLASSES = Setting(  # only their number; labels belong to tasks
+    ("id2label", "num_labels"), _read_classes, lambda n: labels_to_hf(f"LABEL_{index}" for index in range(n))
+)
 
 COMMON = {  # as most classes of transformers have them
     **{name: setting(name) for name in ("vocab_size", "dropout", "attention_dropout")},

@@ -15,7 +15,7 @@ from ..core import ClassHead, DecoderOnly, EncoderDecoder
 from ..errors import ConfigError, HeedfulError, unknown
 from ..files import new_folder
 from .checkpoint_files import FORMATS, SAFETENSORS, LayoutError, part_name, read_object, read_tensors, some_of
-from .hf_config import GenerationDefaults, Published
+from .hf_config import GenerationDefaults, Published, labels_to_hf
 from .registry import FAMILIES, Family, family_of
 from .weight_map import from_hf, to_hf
 from .weights import WeightsError
@@ -147,11 +147,7 @@ def _write_labels(labels: Sequence[str], n_classes: int) -> dict[str, Any]:
         return {}
     if len(labels) != n_classes:
         raise ConfigError(f"the model has {n_classes} classes, but {len(labels)} labels were given")
-    names = _checked_labels(labels)
-    return {
-        "id2label": {str(index): name for index, name in enumerate(names)},
-        "label2id": {name: index for index, name in enumerate(names)},
-    }
+    return labels_to_hf(_checked_labels(labels))
 
 
 def _checked_labels(labels: Iterable[Any]) -> tuple[str, ...]:

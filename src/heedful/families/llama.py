@@ -136,10 +136,12 @@ def _rotary(hf: HFConfig) -> dict[str, Any]:
 
 
 LLAMA3_KEYS = {
+    "factor": "factor",
     "low": "low_freq_factor",
     "high": "high_freq_factor",
     "original_length": "original_max_position_embeddings",
 }
+SCALING_KEYS = {"linear": {"factor": "factor"}, "llama3": LLAMA3_KEYS}
 
 
 def _read_scaling(hf: HFConfig) -> ScalingConfig | None:
@@ -147,7 +149,7 @@ def _read_scaling(hf: HFConfig) -> ScalingConfig | None:
     kind = settings["rope_type"]
     if kind == "default":
         return None
-    keys = {"factor": "factor"} | (LLAMA3_KEYS if kind == "llama3" else {})
+    keys = SCALING_KEYS[kind]
     if absent := [key for key in keys.values() if key not in settings]:
         raise ConfigError(f"rotary scaling of the kind {kind!r} needs {', '.join(absent)}")
     return ScalingConfig(kind=kind, **{name: settings[key] for name, key in keys.items()})
@@ -156,10 +158,8 @@ def _read_scaling(hf: HFConfig) -> ScalingConfig | None:
 def _write_scaling(scaling: ScalingConfig | None) -> dict[str, Any]:
     if scaling is None:
         return {}
-    written: dict[str, Any] = {"rope_type": scaling.kind, "factor": scaling.factor}
-    if scaling.kind == "llama3":
-        written |= {key: getattr(scaling, name) for name, key in LLAMA3_KEYS.items()}
-    return {"rope_scaling": written}
+    values = {key: getattr(scaling, name) for name, key in SCALING_KEYS[scaling.kind].items()}
+    return {"rope_scaling": {"rope_type": scaling.kind, **values}}
 
 
 def _default_head_width(hf: HFConfig) -> int | None:
@@ -181,6 +181,7 @@ SETTINGS = settings_of(
 )
 FIXED = {"is_encoder_decoder": False}
 
+TINY = {"vocab_size": 8000, "d_model": 128, "n_heads": 4, "n_kv_heads": 2, "d_ff": 352, "n_layers": 4}
 LLAMA_7B = LlamaConfig()
 LLAMA_2 = LLAMA_7B.changed(max_length=4096, norm_eps=1e-5)
 LLAMA_3 = LLAMA_2.changed(vocab_size=128256, n_kv_heads=8, d_ff=14336, max_length=8192, rotary_base=500000.0)
@@ -196,9 +197,7 @@ llama = register(
     LlamaConfig,
     build,
     presets={
-        "llama-tiny": LLAMA_7B.changed(
-            vocab_size=8000, d_model=128, n_heads=4, n_kv_heads=2, d_ff=352, n_layers=4, max_length=256
-        ),
+        "llama-tiny": LLAMA_7B.changed(**TINY, max_length=256),
         "llama-7b": LLAMA_7B,
         "llama-13b": LLAMA_7B.changed(d_model=5120, n_heads=40, d_ff=13824, n_layers=40),
         "llama-2-7b": LLAMA_2,
@@ -249,9 +248,7 @@ mistral = register(
     MistralConfig,
     build_mistral,
     presets={
-        "mistral-tiny": MISTRAL_7B.changed(
-            vocab_size=8000, d_model=128, n_heads=4, n_kv_heads=2, d_ff=352, n_layers=4, max_length=256, window=64
-        ),
+        "mistral-tiny": MISTRAL_7B.changed(**TINY, max_length=256, window=64),
         "mistral-7b": MISTRAL_7B,
         "mistral-7b-v0.2": MISTRAL_7B.changed(rotary_base=1e6, window=None),
         "mistral-7b-v0.3": MISTRAL_7B.changed(vocab_size=32768, rotary_base=1e6, window=None),

@@ -3,10 +3,10 @@
 The recurrent models have additive attention (Bahdanau), or one vector for the whole source.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal
+from inspect import signature
+from typing import Any, ClassVar, Literal, TypeVar
 
 from torch import nn
 
@@ -14,6 +14,8 @@ from .. import core
 from ..core import AdditiveAttention, EncoderDecoder, NoAttention, RecurrentDecoder, RecurrentEncoder
 from .encoder_decoder import EncoderDecoderConfig, EncoderDecoderTransformerConfig, assemble, stacks
 from .registry import register
+
+P = TypeVar("P", bound=nn.Module)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,24 +51,31 @@ class OriginalConfig(EncoderDecoderTransformerConfig):
         return self.d_model // self.n_heads if self.d_head is None else self.d_head
 
 
-POSITIONS: dict[str, Callable[[OriginalConfig, bool], core.Positions]] = {
-    "none": lambda config, causal: core.Positions(),
-    "sinusoidal": lambda config, causal: core.Sinusoidal(config.d_model, config.max_length),
-    "learned": lambda config, causal: core.Learned(config.max_length, config.d_model),
-    "relative": lambda config, causal: core.Relative(config.n_heads, causal=causal),
-    "rotary": lambda config, causal: core.Rotary(config.head_width),
-    "alibi": lambda config, causal: core.ALiBi(config.n_heads),
+POSITIONS: dict[str, type[core.Positions]] = {
+    "none": core.Positions,
+    "sinusoidal": core.Sinusoidal,
+    "learned": core.Learned,
+    "relative": core.Relative,
+    "rotary": core.Rotary,
+    "alibi": core.ALiBi,
 }
 RESIDUALS: dict[str, type[core.PreNorm | core.PostNorm]] = {"post": core.PostNorm, "pre": core.PreNorm}
 NORMS: dict[str, type[core.LayerNorm | core.RMSNorm]] = {"layer": core.LayerNorm, "rms": core.RMSNorm}
 FEED_FORWARDS: dict[str, type[nn.Module]] = {"plain": core.FeedForward, "gated": core.GatedFeedForward}
 
 
+def build_part(kind: type[P], /, **arguments: Any) -> P:
+    """Build a part with those of the arguments that its constructor takes."""
+    return kind(**{name: arguments[name] for name in signature(kind).parameters if name in arguments})
+
+
 def build(config: OriginalConfig) -> core.EncoderDecoder:
     """Build the original Transformer, or a variant of it."""
+    sizes = {"d_model": config.d_model, "n_heads": config.n_heads, "d_head": config.head_width}
+    kind, max_length = POSITIONS[config.positions], config.max_length
     encoder, decoder = stacks(
         config,
-        positions=lambda causal: POSITIONS[config.positions](config, causal),
+        positions=lambda causal: build_part(kind, **sizes, max_length=max_length, causal=causal),
         residual=RESIDUALS[config.norm],
         norm=NORMS[config.norm_kind],
         attention=partial(

@@ -21,6 +21,7 @@ class ImageConfig(LayersConfig):
     """The fields of ViT and DeiT, whose images and patches are square."""
 
     tokens: ClassVar[tuple[str, ...]]  # Published names of the learned tokens before the patches
+
     head: str
     image_size: int = 224  # Side of an image in pixels; training sets it, and n_channels, for its images
     patch_size: int = 16  # Side of a patch in pixels; it divides image_size

@@ -67,7 +67,7 @@ class GenerationConfig(Config):
     seed: int = 0  # Of sampling: the same seed and input give the same answers
     repetition_penalty: float = 1.0  # Divides positive logits of earlier tokens, multiplies negative; 1 disables it
     no_repeat_ngram_size: int | None = None  # No n-gram of this size occurs twice, the prompt included; None allows it
-    precision: Precision = "float32"  # "float32" keeps the weights' dtype; "bf16", "int8" (CPU) are faster, less exact
+    precision: Precision = "float32"  # "float32" keeps the weights' dtype; "bf16", "int8" (CPU): faster, less precise
     batch_tokens: int | None = None  # Input tokens, times the beam, that run at once; None: 4096 (CPU) or 65536 (GPU)
 
     def check(self) -> None:

@@ -225,7 +225,7 @@ def generate(
         logit_bias: what is added to the logits of these tokens.
         prefixes: what the answers begin with, one for each input.
         search_trace: a list to fill with every candidate of every step, for each input.
-        context: how many tokens a decoder-only model sees at once. A longer answer continues from their second half.
+        context: how many tokens a decoder-only model sees at once. A longer answer continues from the second half.
 
     >>> generate(model, [[5, 9, 2]], beam=4, length_penalty=0.6)
     """

@@ -17,9 +17,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from ..backends import RuntimeModel
-from ..backends.cuda_graph import CudaGraphRunner, GraphShape
 from ..backends.native.runner import CPU, Memory, NativeRunner
-from ..backends.single_step import indices
+from ..backends.single_step import CudaGraphRunner, GraphShape, indices
 from ..core import padding
 from ..core.cache import concat_rows
 from ..errors import GenerationError
@@ -183,14 +182,6 @@ class DecoderOnlyRunner(Runner):
         self._reorder_starts(rows)
 
 
-class NativeMemoryRunner(NativeRunner):
-    """The decoder layers in C over encoder outputs that were computed beforehand."""
-
-    def _encode(self, sources: Sequence[Any]) -> Memory:
-        memories = [source.memory for source in sources]
-        return Memory(self._model.memories(torch.cat(memories).to(CPU)), [len(memory) for memory in memories])
-
-
 def runner_of(module: Any) -> type[EncoderDecoderRunner] | type[DecoderOnlyRunner]:
     """Return the runner class for a model with or without an encoder.
 
@@ -209,8 +200,11 @@ def new_runner(
     first = 0 if start is None else start  # a decoder-only model begins with its prompt
     if model.native is None:
         return runner_of(module)(model, inputs, first, device)
-    kind = NativeMemoryRunner if isinstance(inputs[0], EncoderMemory) else NativeRunner
-    return kind(model.native, inputs, first)
+    if not isinstance(inputs[0], EncoderMemory):
+        return NativeRunner(model.native, inputs, first)
+    memories = [source.memory for source in inputs]
+    memory = Memory(model.native.memories(torch.cat(memories).to(CPU)), [len(part) for part in memories])
+    return NativeRunner(model.native, inputs, first, memory)
 
 
 def _memories(module: Any, sources: Sequence[Any], device: torch.device) -> list[Tensor]:

@@ -122,9 +122,8 @@ def best_links(weights: Tensor) -> Links:
 
 def diagonal_links(n_source: int, n_target: int) -> Links:
     """Return the diagonal baseline: each target word is linked to the source word at the same relative position."""
-    return frozenset(
-        ((2 * target + 1) * n_source // (2 * n_target), target) for target in range(n_target if n_source else 0)
-    )
+    targets = range(n_target if n_source else 0)
+    return frozenset(((2 * target + 1) * n_source // (2 * n_target), target) for target in targets)
 
 
 def error_rate(predicted: Iterable[Iterable[Link]], gold: Iterable[Gold]) -> float:

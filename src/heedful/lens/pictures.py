@@ -277,8 +277,7 @@ class Lettering:
         if _hangul(self._undrawable):
             notice_new_fonts()
             self.families, self._undrawable = _cover(characters)
-        hangul = _hangul(self._undrawable)
-        if hangul:
+        if hangul := _hangul(self._undrawable):
             raise MissingDependencyError(
                 f"no installed font can draw the Korean letters {''.join(hangul[:8])}. Install one: "
                 "apt install fonts-nanum (Debian, Ubuntu), dnf install google-noto-sans-cjk-fonts (Fedora); "

@@ -38,7 +38,7 @@ class Recording:
     """
 
     looks: list[Look] = field(default_factory=list)
-    over: bool = field(default=False, repr=False)  # a copy of the module made meanwhile keeps its hooks
+    over: bool = field(default=False, init=False, repr=False)  # a copy of the module made meanwhile keeps its hooks
 
     @property
     def encoder(self) -> dict[int, Tensor]:

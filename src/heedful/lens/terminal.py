@@ -82,8 +82,8 @@ def sparkline(values: Sequence[float], width: int = 40) -> str:
 def readable(label: str) -> str:
     """Return a label of the same width in every terminal: composed letters, escapes for invisible characters."""
     composed = UNSETTLED.sub("", unicodedata.normalize("NFC", label))
-    shown = "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in composed)
-    return f"◌{shown}" if shown and not cell_len(shown[0]) else shown  # a mark with no letter to stand on
+    text = "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in composed)
+    return f"◌{text}" if text and not cell_len(text[0]) else text  # a mark with no letter to stand on
 
 
 def fit(text: str, columns: int) -> str:

@@ -82,9 +82,7 @@ def _draw(out: Path, encoder: torch.Tensor, cross: torch.Tensor, language: str) 
         except MissingDependencyError as error:
             missing.setdefault(str(error), []).append(name)
             continue
-        for suffix in (".png", ".svg"):
-            pictures.save(figure, out / f"{name}{suffix}")
-            drawn.append(out / f"{name}{suffix}")
+        drawn += [pictures.save(figure, out / f"{name}{suffix}") for suffix in (".png", ".svg")]
     return drawn, [f"Not drawn: {', '.join(names)}. {why[0].upper()}{why[1:]}" for why, names in missing.items()]
 
 

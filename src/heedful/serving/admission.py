@@ -53,7 +53,7 @@ class AdmissionMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
-        started = False
+        started, name = False, scope["state"]["request_id"]
 
         async def track_start(message: Message) -> None:
             nonlocal started
@@ -64,13 +64,17 @@ class AdmissionMiddleware:
             async with asyncio.timeout(self._state.settings.seconds) as time:
                 return await self._admit(scope, receive, track_start)
         except Exception as error:
-            refusal = as_api_error(DeadlineExceeded() if time.expired() else error) or _internal_error(scope, error)
+            refusal = as_api_error(DeadlineExceeded() if time.expired() else error)
+            if refusal is None:
+                log.error(f"internal error, request {name}", exc_info=error)
+                reason = f"internal error; the server's log has the details: request {name}"
+                refusal = APIError(500, reason, code="internal_error")
         except asyncio.CancelledError:
             if not self._state.draining.is_set():
                 raise
             refusal = APIError(503, STOPPING, code="stopping")
         if started:  # too late for an error response: the server closes a connection whose response is incomplete
-            return log.warning(f"response aborted, request {scope['state']['request_id']}: {refusal.message}")
+            return log.warning(f"response aborted, request {name}: {refusal.message}")
         return await error_response(scope["path"], refusal)(scope, receive, send)
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -206,12 +210,6 @@ def replay(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return receive_again
-
-
-def _internal_error(scope: Scope, error: Exception) -> APIError:
-    name = scope["state"]["request_id"]
-    log.error(f"internal error, request {name}", exc_info=error)
-    return APIError(500, f"internal error; the server's log has the details: request {name}", code="internal_error")
 
 
 class Keys:

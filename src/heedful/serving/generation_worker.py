@@ -41,7 +41,12 @@ class GenerationWorker(ModelWorker):
             with self._admission(len(texts)):
                 size = sum(map(len, map(str, texts)))
                 encoded, requests = await run_in_thread(size, self._requests, texts, config)
-            hypotheses = await self._generate(requests)
+            futures = [asyncio.wrap_future(_hypotheses(request)) for request in requests]
+            try:
+                self._enqueue(lambda: [self._engine.add_request(request) for request in requests])
+                hypotheses = await asyncio.gather(*futures)
+            finally:
+                self._engine.abort(*requests)
             size = sum(len(each.tokens) for several in hypotheses for each in several)
             return await run_in_thread(CHARACTERS * size, self._predictor.decode, encoded, hypotheses, config.n_best)
 
@@ -76,14 +81,6 @@ class GenerationWorker(ModelWorker):
         """Tokenize texts and make requests of them; too slow for the event loop."""
         encoded = self._predictor.encode(texts)
         return encoded, self._predictor.requests(encoded.ids, config)
-
-    async def _generate(self, requests: Sequence[GenerationRequest]) -> list[list[Hypothesis]]:
-        futures = [asyncio.wrap_future(_hypotheses(request)) for request in requests]
-        try:
-            self._enqueue(lambda: [self._engine.add_request(request) for request in requests])
-            return await asyncio.gather(*futures)
-        finally:
-            self._engine.abort(*requests)
 
 
 def _hypotheses(request: GenerationRequest) -> Future[list[Hypothesis]]:

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..errors import ConfigError
 from ..tasks.predictor import ItemError
 from ..tasks.text_generator import Answer
 from .errors import V1_ERRORS, APIError, Json
@@ -50,10 +49,6 @@ class PredictRequest(BaseModel):
     seed: int | None = Field(None, ge=0, lt=2**63)
     repetition_penalty: float | None = Field(None, gt=0, le=100)
     no_repeat_ngram_size: Count | None = None
-
-    def overrides(self) -> dict[str, Any]:
-        """Return the generation settings that were given."""
-        return self.model_dump(exclude={"inputs", "api_key"}, exclude_none=True)
 
 
 class Alternative(BaseModel):
@@ -158,13 +153,12 @@ class Predictions(BaseModel):
 async def predict(request: Request, model: str, body: PredictRequest) -> Json:
     """Run a model of any task on one or several inputs."""
     state, served = server_state(request), requested_model(request, model)
+    overrides = body.model_dump(exclude={"inputs", "api_key"}, exclude_none=True)
     try:
         inputs = await asyncio.to_thread(as_inputs, served.predictor, body.inputs, state.settings)
-        outputs, tokens = await cancel_on_disconnect(request, _answers(request, served, inputs, body.overrides()))
+        outputs, tokens = await cancel_on_disconnect(request, _answers(request, served, inputs, overrides))
     except ItemError as error:
         raise APIError(400, f"inputs[{error.index}]: {error.reason}", param="inputs") from None
-    except ConfigError as error:
-        raise APIError(400, str(error)) from None
     for index, output in enumerate(outputs):
         try:
             json.dumps(output, allow_nan=False)

@@ -31,8 +31,8 @@ T = TypeVar("T")
 log = logging.getLogger("heedful.serving")
 
 SECONDS_TO_END = 5.0  # that `close` waits for the threads; the process ends those that take longer
-NICENESS = 10  # of a model's threads, relative to the event loop's thread
-MAX_BATCH = 64  # items in one batch of several requests
+NICENESS = 10  # of a model's threads, relative to the event loop's
+MAX_BATCH = 64  # items of several requests in one batch
 SHORT_WORK = 1000  # characters that take less time to process than to send to another thread
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, overload
 import torch
 
 from ..errors import unknown
-from ..training.device import torch_device
+from ..training.parallel.process_group import torch_device
 from .bundle import Bundle, BundleError
 from .classification import Classifier
 from .embedding import Embedder
@@ -68,7 +68,7 @@ def load(folder: str | Path, task: str | None = None, *, device: Device = "cpu")
     Args:
         folder: The folder that training or import wrote.
         task: The task that the model must be for, such as "translation"; a type checker then knows the result's class.
-        device: "cpu", "cuda", or "auto" for a GPU where there is one.
+        device: "cpu", "cuda", or "auto" for a GPU if there is one.
 
     Raises:
         BundleError: The folder holds no complete bundle, or one for another task.

@@ -82,7 +82,7 @@ class Bundle:
         return bundle
 
     def settings_as(self, kind: type[C], folder: str | Path) -> C:
-        """Return the settings as a config of the task; BundleError where they are not valid."""
+        """Return the settings as a config of the task; raise BundleError if they are invalid."""
         try:
             return kind.from_dict(self.settings)
         except (ConfigError, TypeError) as error:

@@ -15,8 +15,8 @@ from ..backends import supports
 from ..backends.native.library import unavailable_reason
 from ..families import build
 from ..generation import generate
-from ..training.device import torch_device
 from ..training.loss import cross_entropy
+from ..training.parallel.process_group import torch_device
 from . import load
 
 REQUIRED = ("torch", "numpy", "tokenizers", "safetensors", "sacrebleu", "typer", "rich", "PyYAML")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -74,7 +74,7 @@ class Predictor(ABC, Generic[Input, Output]):
 
     @abstractmethod
     def prepared(self, item: Any, /) -> Any:
-        """Return an item as the module reads it; DataError where it cannot."""
+        """Return an item as the module reads it; raise DataError if that is impossible."""
 
     def validation_error(self, item: Input, /) -> str | None:
         """Return why `predict` would refuse an item; None if it would not."""
@@ -139,10 +139,10 @@ class Predictor(ABC, Generic[Input, Output]):
     def _listed(self, items: object) -> list[Any] | tuple[Any, ...]:
         return listed(items, self.item_name)
 
-    def _numbered(self, item: Any, index: int) -> Any:
-        """Call `prepared`; its error becomes an ItemError with the item's index."""
+    def _numbered(self, item: Any, index: int, prepare: Callable[[Any], Any] | None = None) -> Any:
+        """Call `prepare`, by default `prepared`; its error becomes an ItemError with the item's index."""
         try:
-            return self.prepared(item)
+            return (prepare or self.prepared)(item)
         except DataError as error:
             raise ItemError(self.item_name, index, str(error)) from None
 

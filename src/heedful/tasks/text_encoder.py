@@ -22,7 +22,7 @@ from ..lens.tokens import tokens_of
 from ..lens.trace import trace
 from .bundle import Bundle, hf_tokenizer
 from .inspection.document import EMPTY, Inspection, check_options, ranked_classes
-from .predictor import ItemError, Predictor, in_chunks, plain, within
+from .predictor import Predictor, in_chunks, plain, within
 
 BATCH_TOKENS = 4096  # of one batch, padding included
 SEGMENTS = "token_type_ids"  # as transformers calls them
@@ -177,16 +177,10 @@ class WindowPredictor(TextEncoderPredictor[Output], Generic[Output]):
     def run_windows(self, items: object) -> Iterator[tuple[list[EncodedWindow], list[Tensor]]]:
         """Yield the windows of each item, and the module's output for each window."""
         for chunk in in_chunks(enumerate(self._listed(items)), CHUNK):
-            windows = [self._windows_of(item, index) for index, item in chunk]
+            windows: list[list[EncodedWindow]] = [self._numbered(item, index, self.windows) for index, item in chunk]
             texts = [EncodedText(window.ids, window.segments) for item in windows for window in item]
             outputs = iter(self.run_encoded(texts))
             yield from ((item, [next(outputs) for _ in item]) for item in windows)
-
-    def _windows_of(self, item: Any, index: int) -> list[EncodedWindow]:
-        try:
-            return self.windows(item)
-        except DataError as error:
-            raise ItemError(self.item_name, index, str(error)) from None
 
 
 def checkpoint_labels(checkpoint: Imported) -> tuple[str, ...]:

@@ -45,9 +45,9 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Create the folder and lock it. The system releases the lock of a process that died.
+        """Create the folder and lock it. The operating system releases the lock if the process dies.
 
-        If this object has locked it already, nothing happens: a caller may lock the folder around `fit`. Of several
+        If this object has locked it already, nothing happens: a caller may lock the folder around `fit`. With several
         processes, the first locks it for all.
 
         Raises:
@@ -184,7 +184,7 @@ def prune(folder: Path, keep: Collection[int]) -> None:
 def mean_of_checkpoints(
     folder: Path, validations: Sequence[Validation], kind: str
 ) -> tuple[dict[str, Tensor], list[Validation]]:
-    """Return the mean of validated weights, and the validations it is over: damaged checkpoints are left out."""
+    """Return the mean of validated weights, and the validations used: damaged checkpoints are left out."""
     weights, used = [], []
     for validation in validations:
         try:

@@ -42,48 +42,35 @@ class Loss(NamedTuple):
     n: Tensor  # how many tokens, or examples, the two are sums over
 
 
-def cross_entropy(logits: Tensor, target: Tensor, keep: Tensor | None = None, *, smoothing: float = 0.0) -> Loss:
+def cross_entropy(
+    logits: Tensor, target: Tensor, keep: Tensor | None = None, *, smoothing: float = 0.0, r_drop: float | None = None
+) -> Loss:
     """Return the cross-entropy of logits (B, T, V) and target ids (B, T).
 
-    `keep` (B, T) says which tokens count; None means all. The logits of the others may be NaN.
+    `keep` (B, T) says which tokens count; None means all. The logits of the others may be NaN. With the α of `r_drop`,
+    the logits (2B, T, V) are those of a doubled batch: `total` is the loss of R-Drop, and `plain` the mean
+    cross-entropy of the two passes, without the divergence.
     """
-    if logits.shape[:-1] != target.shape:
-        raise ValueError(f"logits of shape {tuple(logits.shape)} do not fit a target of shape {tuple(target.shape)}")
+    passes, weight = (1, 0.0) if r_drop is None else (2, r_drop / 4)
+    if logits.shape[:-1] != (target.shape if r_drop is None else (2 * target.shape[0], *target.shape[1:])):
+        wanted = "a target" if r_drop is None else "two passes over a target"
+        raise ValueError(f"logits of shape {tuple(logits.shape)} do not fit {wanted} of shape {tuple(target.shape)}")
     real = torch.ones_like(target, dtype=torch.bool) if keep is None else keep
-    if isinstance(logits, PendingLogits):
+    if isinstance(logits, PendingLogits) and r_drop is None:
         return Loss(*logits.cross_entropy(target, real, smoothing), real.sum())
-    return _loss(logits.reshape(1, -1, logits.shape[-1]), target.reshape(-1), real.reshape(-1), smoothing, 0.0)
-
-
-def r_drop_cross_entropy(
-    logits: Tensor, target: Tensor, keep: Tensor | None = None, *, smoothing: float = 0.0, alpha: float
-) -> Loss:
-    """Return the R-Drop loss of logits (2B, T, V) from a doubled batch and target ids (B, T).
-
-    `plain` is the mean cross-entropy of the two passes, without smoothing and without the divergence.
-    """
-    if logits.shape[:-1] != (2 * target.shape[0], *target.shape[1:]):
-        raise ValueError(
-            f"logits of shape {tuple(logits.shape)} do not fit two passes over a target of shape {tuple(target.shape)}"
-        )
-    real = torch.ones_like(target, dtype=torch.bool) if keep is None else keep
-    return _loss(logits.reshape(2, -1, logits.shape[-1]), target.reshape(-1), real.reshape(-1), smoothing, alpha / 4)
-
-
-def _loss(logits: Tensor, target: Tensor, keep: Tensor, smoothing: float, weight: float) -> Loss:
-    """Return the loss of one or two passes, logits (P, N, V). `weight` is that of the divergence of two passes."""
+    logits, target, real = logits.reshape(passes, -1, logits.shape[-1]), target.reshape(-1), real.reshape(-1)
     if not available(logits):
         apply: Any = _CrossEntropy.apply
-        total, plain = apply(logits, target, keep, smoothing, weight)
-    elif len(logits) == 1:
+        total, plain = apply(logits, target, real, smoothing, weight)
+    elif passes == 1:
         from ..backends.triton.cross_entropy import costs as fused_cross_entropy
 
-        total, plain = fused_cross_entropy(logits.flatten(0, 1), target, keep, smoothing)
+        total, plain = fused_cross_entropy(logits.flatten(0, 1), target, real, smoothing)
     else:
         from ..backends.triton.r_drop import costs as fused_r_drop
 
-        total, plain = fused_r_drop(logits, target, keep, smoothing, weight)
-    return Loss(total.sum(), plain.sum(), keep.sum())
+        total, plain = fused_r_drop(logits, target, real, smoothing, weight)
+    return Loss(total.sum(), plain.sum(), real.sum())
 
 
 class _CrossEntropy(torch.autograd.Function):
@@ -117,7 +104,9 @@ class _CrossEntropy(torch.autograd.Function):
 def _block_loss(logits: Tensor, target: Tensor, smoothing: float, weight: float) -> tuple[Tensor, Tensor]:
     """Return the losses (n,) of logits (P, n, V), with smoothing and divergence and without."""
     logs = exact(logits).log_softmax(dim=-1)
-    smoothed, plain = (cost.mean(dim=0) for cost in costs(logs, target.expand(len(logs), -1), smoothing))
+    costs = -logs.gather(-1, target.expand(len(logs), -1)[..., None]).squeeze(-1)
+    plain = costs.mean(dim=0)
+    smoothed = torch.lerp(costs, -logs.mean(dim=-1), smoothing).mean(dim=0) if smoothing else plain
     if len(logs) == 2:
         difference = logs[0] - logs[1]
         p, q = logs.exp_()
@@ -162,12 +151,6 @@ def exact(logits: Tensor) -> Tensor:
     return logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
 
 
-def costs(logs: Tensor, target: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-    """Return the cross-entropies (…) of log-probabilities (…, V) and targets (…), with smoothing and without."""
-    plain = -logs.gather(-1, target[..., None]).squeeze(-1)
-    return torch.lerp(plain, -logs.mean(dim=-1), smoothing) if smoothing else plain, plain
-
-
 def subtract_target(slope: Tensor, target: Tensor, *, smoothing: float, share: float = 1.0) -> None:
     """Subtract `share` times the smoothed target's probabilities from (…, V), in place."""
     if smoothing:
@@ -180,10 +163,9 @@ def loss_of(
     forward: Callable[[D], Tensor], batch: D, target: Tensor, keep: Tensor, config: TrainingConfig, *, training: bool
 ) -> Loss:
     """Return the loss that a config specifies. R-Drop applies only in `training`, when two passes differ."""
-    if config.r_drop and training:
-        logits = forward(doubled(batch))
-        return r_drop_cross_entropy(logits, target, keep, smoothing=config.label_smoothing, alpha=config.r_drop)
-    return cross_entropy(forward(batch), target, keep, smoothing=config.label_smoothing)
+    r_drop = config.r_drop if config.r_drop and training else None
+    logits = forward(batch if r_drop is None else doubled(batch))
+    return cross_entropy(logits, target, keep, smoothing=config.label_smoothing, r_drop=r_drop)
 
 
 def doubled(batch: D) -> D:

@@ -3,28 +3,17 @@
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, TypeVar
 
-import torch
 from torch import nn
 
+from ..data.batch import TensorBatch
 from ..data.loader import WHOLE, Shard
 from ..errors import DataError
 from .loss import Loss
 
-
-class Movable(Protocol):
-    """A batch: a dataclass of tensors, and of facts about their values for the host."""
-
-    def to(self, device: torch.device) -> Self:
-        """Return the batch on a device."""
-
-    def fixed(self) -> Self:
-        """Return the batch without facts about its values, so that a CUDA graph of it serves all of its shape."""
-
-
-B = TypeVar("B", bound=Movable)
-B_co = TypeVar("B_co", bound=Movable, covariant=True)
+B = TypeVar("B", bound=TensorBatch)
+B_co = TypeVar("B_co", bound=TensorBatch, covariant=True)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from . import checkpoint
 from .checkpoint import Checkpoint, RunFolder
@@ -73,10 +72,6 @@ class Progress:
         """True if the last step was saved."""
         return self.saves[-1:] == [self.step]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON, which preserves floats exactly."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         meter = Meter(**values["meter"])
@@ -94,7 +89,7 @@ class Clock:
         self._start = time.monotonic() - seconds
         self._since = self._paced = seconds, step  # at the start of this process, and where its pace is measured from
         self._limit = limit
-        self._lap, self._tokens = seconds, 0.0
+        self._lap, self.tokens = seconds, 0.0  # tokens since the last lap
         self.ran_out = 0 < limit <= seconds
 
     @property
@@ -120,14 +115,11 @@ class Clock:
         """Return the last step that the time limit allows at this pace."""
         return step + max(self._limit - self.now, 0.0) * self.pace(step) if self._limit else float("inf")
 
-    def add_tokens(self, tokens: float) -> None:
-        self._tokens += tokens
-
     def lap(self) -> float:
         """Return the tokens per second since the last call."""
         now = self.now
-        speed = self._tokens / max(now - self._lap, 1e-9)
-        self._lap, self._tokens = now, 0.0
+        speed = self.tokens / max(now - self._lap, 1e-9)
+        self._lap, self.tokens = now, 0.0
         return speed
 
     @contextmanager
@@ -164,7 +156,9 @@ def pack(
     model: ReplicatedModel, update: Update, progress: Progress, identity: dict[str, str], world: SingleProcess
 ) -> Checkpoint:
     """Return the whole state of a run, gathered from all processes by the first."""
-    states = random_state(update.ema_weight.device)
+    states, device = {"cpu": torch.get_rng_state()}, update.ema_weight.device
+    if device.type == "cuda":
+        states["cuda"] = torch.cuda.get_rng_state(device)
     all_states = world.gather_objects({name: state.tolist() for name, state in states.items()})
     tensors = {
         "model": model.state(model.weights),
@@ -177,7 +171,7 @@ def pack(
     }
     if update.ema is not None:
         tensors["ema"] = model.state(update.ema.means)
-    return Checkpoint({"progress": progress.to_dict(), "identity": identity}, tensors)
+    return Checkpoint({"progress": asdict(progress), "identity": identity}, tensors)
 
 
 def unpack(saved: Checkpoint, model: ReplicatedModel, update: Update, world: SingleProcess, seed: int) -> Progress:
@@ -232,14 +226,6 @@ def _compare(before: dict[str, str], now: dict[str, str], *, allow_changes: bool
     if not allow_changes:
         raise ResumeError(f"this run cannot be resumed: {changes}. Change it back, allow changes, or start a new run")
     warnings.warn(f"the run continues with changes: {changes}", ResumeWarning, stacklevel=4)
-
-
-def random_state(device: torch.device) -> dict[str, Tensor]:
-    """Return the random state of this process: the CPU's, and the GPU's if it uses one."""
-    state = {"cpu": torch.get_rng_state()}
-    if device.type == "cuda":
-        state["cuda"] = torch.cuda.get_rng_state(device)
-    return state
 
 
 def random_state_restored(device: torch.device) -> AbstractContextManager[None]:

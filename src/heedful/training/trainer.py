@@ -18,7 +18,6 @@ from ..data.loader import Shard, prefetched
 from . import checkpoint
 from .checkpoint import RunFolder, describe_weights, mean_of_checkpoints
 from .config import TrainingConfig
-from .device import computes_in_bf16
 from .engines import engine_for
 from .errors import Interrupted, NonFiniteError
 from .metrics import (
@@ -40,6 +39,7 @@ from .metrics import (
 from .objective import Group, Objective, groups, unsharded
 from .optimizers import Update
 from .parallel import parallelize, world
+from .parallel.process_group import computes_in_bf16
 from .resumption import Clock, Progress, find_checkpoint, identity_of, pack, random_state_restored, unpack
 from .signals import Signals, exit_code
 
@@ -58,7 +58,7 @@ def fit(
 ) -> Outcome:
     """Train an objective's module in a run folder. Afterwards the module has the final weights.
 
-    Of several processes, only the first writes to the folder, validates, calls the observers, and gets the final
+    With several processes, only the first writes to the folder, validates, calls the observers, and gets the final
     weights.
 
     Args:
@@ -194,7 +194,7 @@ class Trainer:
             if not values.finite:
                 raise non_finite(values, self.objective, self.progress)
             self.progress.meter.add(values)
-            self.clock.add_tokens(values.n)
+            self.clock.tokens += values.n
             if every(self.config.log_every, values.step):
                 self.report()
 

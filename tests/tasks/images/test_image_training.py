@@ -107,7 +107,7 @@ def test_bundle_predicts_plain_values(trained: tuple[Path, ImageClassifier], tmp
     assert set(answer) == set(CLASSES)
     assert loaded.settings.mean == model.settings.mean
     assert len(loaded.predict([np.kron(images[1], np.ones((3, 2), np.uint8))])) == 1  # another size
-    assert "It tells apart: left, right, top." in (folder / "README.md").read_text()
+    assert "Its classes: left, right, top." in (folder / "README.md").read_text()
 
 
 def test_resumed_run_equals_uninterrupted_run(tmp_path: Path) -> None:

@@ -193,8 +193,8 @@ def test_data_that_was_tampered_with_is_not_opened(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "why"),
     [
-        ({"model": "bert-tiny"}, "does not continue text"),
-        ({"model": "tiny"}, "does not continue text"),
+        ({"model": "bert-tiny"}, "is not a language model"),
+        ({"model": "tiny"}, "is not a language model"),
         ({"context": 300}, "context=300 is more than the model reads; set model.max_length=300"),
         ({"stride": 257}, "stride=257 would leave tokens out; it must be from 1 to the context, 256"),
         ({"context": 0}, "context must be at least 1"),

@@ -252,7 +252,7 @@ def test_a_model_that_puts_its_prefix_itself_is_not_given_it() -> None:
 
 
 def test_settings_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ConfigError, match="'gpt2' does not answer a text with another"):
+    with pytest.raises(ConfigError, match="'gpt2' does not map text to text"):
         small_config(model={"preset": "gpt2-tiny"})
     with pytest.raises(ConfigError, match="max_source_tokens=2000 is more than the model's max_length=1024"):
         small_config(model={"preset": "bart-tiny"}, data={"max_source_tokens": 2000})

@@ -122,7 +122,7 @@ def test_training_teaches_it_and_the_bundle_keeps_it(run: Path) -> None:
     translator: Translator = package.load(run, "translation")
     learned = read_mapping(run / "metrics.json")["confidence"]
     assert translator.settings.confidence == Confidence(**learned)
-    assert "as learned from these pairs" in (run / "README.md").read_text()
+    assert "calibrated on these pairs" in (run / "README.md").read_text()
     (answer,) = translator.answers(["a b c d"])
     assert answer.confidence == Confidence(**learned).of(answer.logprob, answer.n_tokens)
     assert answer.n_tokens == len(answer.pieces)

@@ -199,13 +199,9 @@ class NativeModel(Implementation):
         yield from within("head", (reasons := list(only(part.head, core.VocabularyHead))))
         if not reasons:
             yield from within("head.transform", only(part.head.transform, nn.Identity))
-        stacks = (
-            {"encoder": core.Encoder, "decoder": core.Decoder}
-            if type(part) is core.EncoderDecoder
-            else {"decoder": core.Decoder}
-        )
-        for name, kind in stacks.items():
-            stack = getattr(part, name)
+        for name, kind in (("encoder", core.Encoder), ("decoder", core.Decoder)):
+            if (stack := getattr(part, name, None)) is None:
+                continue
             reasons = list(stack_refusals(stack, kind))
             if name == "encoder":  # SingleStepDecoder's include the decoder's
                 yield from within(name, reasons)
@@ -273,8 +269,7 @@ def _scale(part: core.MultiHeadAttention) -> float:
 
 @machine_check("native")
 def _machine(module: nn.Module) -> Iterator[str]:
-    reason = unavailable_reason()
-    if reason is not None:
+    if reason := unavailable_reason():
         yield reason
 
 

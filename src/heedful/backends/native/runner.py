@@ -6,7 +6,7 @@ Shapes: B sentences, R sequences (the beams of each sentence in turn), C slots, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -29,21 +29,20 @@ class NativeCache:
 
     def __init__(self, stack: NativeStack, n_slots: int, n_columns: int) -> None:
         shape = n_columns, stack.n_kv_heads, n_slots, stack.d_head
-        self.keys = [empty(*shape) for _ in range(stack.n_layers)]
-        self.values = [empty(*shape) for _ in range(stack.n_layers)]
+        self.layers = [empty(*shape) for _ in range(2 * stack.n_layers)]  # the keys of all, then the values of all
         self.origin = torch.arange(n_columns, dtype=torch.int32).repeat(n_slots, 1)  # (C, R)
 
     @property
     def n_slots(self) -> int:
         """C, including dropped slots that still take memory."""
-        return self.keys[0].stride(1) // self.keys[0].shape[3]
+        return self.layers[0].stride(1) // self.layers[0].shape[3]
 
     def make_room(self, length: int, n_sequences: int) -> None:
         """Make room for one more slot after the first `length`, with a column for each sequence."""
-        n_slots = self.keys[0].shape[2]
+        n_slots = self.layers[0].shape[2]
         self._grow(n_sequences, 2 * (length + 1) if length >= n_slots else n_slots, length)
-        if len(self.origin) < self.keys[0].shape[2] or self.origin.shape[1] != n_sequences:
-            origin = torch.empty(self.keys[0].shape[2], n_sequences, dtype=torch.int32)
+        if len(self.origin) < self.layers[0].shape[2] or self.origin.shape[1] != n_sequences:
+            origin = torch.empty(self.layers[0].shape[2], n_sequences, dtype=torch.int32)
             origin[:length] = self.origin[:length]
             self.origin = origin
         self.origin[length] = torch.arange(n_sequences, dtype=torch.int32)
@@ -63,10 +62,9 @@ class NativeCache:
         """Copy the other cache into columns that no sequence uses in the last slots; nothing here is moved."""
         first, n_here, n_other = length - other_length, self.origin.shape[1], other.origin.shape[1]
         column = int(self.origin[first:length].max()) + 1
-        self._grow(column + n_other, self.keys[0].shape[2], length)
-        for layers, others in ((self.keys, other.keys), (self.values, other.values)):
-            for layer, other_layer in zip(layers, others, strict=True):
-                layer[column : column + n_other, :, first:length] = other._compact(other_layer, other_length)
+        self._grow(column + n_other, self.layers[0].shape[2], length)
+        for layer, other_layer in zip(self.layers, other.layers, strict=True):
+            layer[column : column + n_other, :, first:length] = other._compact(other_layer, other_length)
         origin = torch.zeros(length, n_here + n_other, dtype=torch.int32)  # they see none of the slots before theirs
         origin[:, :n_here] = self.origin[:length]
         origin[first:, n_here:] = torch.arange(column, column + n_other, dtype=torch.int32)
@@ -76,25 +74,23 @@ class NativeCache:
         """Copy both caches into new memory, with a column for every sequence."""
         longest = max(length, other_length)
         n_here, n_other = self.origin.shape[1], other.origin.shape[1]
-        for layers, others in ((self.keys, other.keys), (self.values, other.values)):
-            for index, (layer, other_layer) in enumerate(zip(layers, others, strict=True)):
-                merged = layers[index] = empty(n_here + n_other, layer.shape[1], longest + SLOTS, layer.shape[3])
-                merged[:n_here, :, longest - length : longest] = self._compact(layer, length)
-                merged[n_here:, :, longest - other_length : longest] = other._compact(other_layer, other_length)
+        for index, (layer, other_layer) in enumerate(zip(self.layers, other.layers, strict=True)):
+            merged = self.layers[index] = empty(n_here + n_other, layer.shape[1], longest + SLOTS, layer.shape[3])
+            merged[:n_here, :, longest - length : longest] = self._compact(layer, length)
+            merged[n_here:, :, longest - other_length : longest] = other._compact(other_layer, other_length)
         self.origin = torch.arange(n_here + n_other, dtype=torch.int32).repeat(longest, 1)
 
     def _grow(self, n_columns: int, n_slots: int, length: int) -> None:
         """Make room for at least these columns and slots. The first `length` slots keep their values."""
-        columns, heads, slots, width = self.keys[0].shape
+        columns, heads, slots, width = self.layers[0].shape
         if n_columns <= columns and n_slots <= slots:
             return
-        for layers in (self.keys, self.values):
-            for index, layer in enumerate(layers):
-                layers[index] = empty(max(columns, n_columns), heads, max(slots, n_slots), width)
-                layers[index][:columns, :, :length] = layer[:, :, :length]
+        for index, layer in enumerate(self.layers):
+            self.layers[index] = empty(max(columns, n_columns), heads, max(slots, n_slots), width)
+            self.layers[index][:columns, :, :length] = layer[:, :, :length]
 
     def drop(self, n: int) -> None:
-        self.keys, self.values = ([part[:, :, n:] for part in parts] for parts in (self.keys, self.values))
+        self.layers = [part[:, :, n:] for part in self.layers]
         self.origin = self.origin[n:]
 
     def _compact(self, layer: Tensor, length: int) -> Tensor:
@@ -124,13 +120,13 @@ def run(
     x = x.to(torch.float32, copy=True).contiguous()  # C writes into it
     n_keys = int(end.max())
     places = torch.stack([sequence, slot, first, end]).int()
-    bias = turned = None
+    bias = cosines = sines = None
     if isinstance(positions, Relative | ALiBi):  # they depend on distances alone, so slots serve as positions
         bias = positions.bias(slot, torch.arange(n_keys)).transpose(0, 1).float().contiguous()  # (R, H, keys)
     if isinstance(positions, Rotary):
         angles = placed[:, None].float() * positions.frequencies()
-        turned = angles.cos().contiguous(), angles.sin().contiguous()
-    layers = [_pointers(parts) for parts in (cache.keys, cache.values)]
+        cosines, sines = angles.cos().contiguous(), angles.sin().contiguous()
+    keys, values = _pointers(cache.layers).chunk(2)
     memories = None if memory is None else _pointers(memory.layers)
     rows = CRows(
         n_rows=len(x),
@@ -142,13 +138,13 @@ def run(
         end=_at(places[3]),
         origin=_at(cache.origin),
         n_sequences=cache.origin.shape[1],
-        keys=_at(layers[0]),
-        values=_at(layers[1]),
+        keys=_at(keys),
+        values=_at(values),
         bias=_at(bias),
         bias_width=n_keys,
         longest=n_keys if memory is None else max(n_keys, int(memory.lengths.max())),
-        cosines=None if turned is None else _at(turned[0]),
-        sines=None if turned is None else _at(turned[1]),
+        cosines=_at(cosines),
+        sines=_at(sines),
         memory=_at(memories),
         n_memory=0 if memory is None else memory.layers[0].shape[1],
         source=None if memory is None else _at(memory.first),
@@ -180,13 +176,12 @@ class Memory:
 
 
 class NativeRunner:
-    """A batch that is decoded in C, of answers to sources or of continued prompts."""
+    """A batch that is decoded in C, of answers to sources or of continued prompts. `memory` is of encoded sources."""
 
-    def __init__(self, model: NativeModel, inputs: Sequence[Sequence[int]], start: int) -> None:
-        self._model = model
-        self._memory: Memory | None = None
+    def __init__(self, model: NativeModel, inputs: Sequence[Any], start: int, memory: Memory | None = None) -> None:
+        self._model, self._memory = model, memory
         if model.reads_source:
-            self._memory = self._encode(inputs)
+            self._memory = memory or self._encode(inputs)
             inputs = [[start]] * len(inputs)
         self._prompts = inputs
         self._length = 0  # slots that are filled

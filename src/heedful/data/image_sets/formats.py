@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import IO, BinaryIO, Literal, NamedTuple, TypeAlias
+from typing import IO, Any, BinaryIO, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ MOST_LABELS = 1 << 28
 NAMES = (("x", "y"), ("images", "labels"), ("X", "Y"), ("X", "y"), ("data", "target"), ("arr_0", "arr_1"))
 PARTS: dict[Part, tuple[str, ...]] = {"train": ("train",), "test": ("test", "t10k")}
 ENDING = ".npy"
-ArrayHeader: TypeAlias = tuple[tuple[int, ...], np.dtype[np.generic]]  # shape and type, as a file declares them
+ArrayHeader: TypeAlias = tuple[tuple[int, ...], np.dtype[Any]]  # shape and type, as a file declares them
 LARGEST_LABELS = 1 << 30  # bytes
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 

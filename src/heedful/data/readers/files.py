@@ -131,11 +131,9 @@ class InputFile:
 
     def json_rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield the JSON object of every line; drop empty and too long lines."""
-        for number, text, fault in self.lines():
-            if fault or not text.strip():
-                self.drop(fault or "empty", number)
-            else:
-                yield number, self.json_object(number, text)
+        rows = (TableRow(line.number, [line.text], line.fault) for line in self.lines())
+        for number, (text,) in self.filled_rows(rows):
+            yield number, self.json_object(number, text)
 
     def chunks(self, size: int = 1 << 16) -> Iterator[bytes]:
         with opened(self.path) as stream:

@@ -230,9 +230,9 @@ class _Table:
             times, values, lines = times[::-1].copy(), values[::-1].copy(), lines[::-1].copy()
             notes = ("the newest step stood first; the series was turned round",)
         check_order(times, place)
-        even = spacing(times)
-        even = replace(even, notes=notes + even.notes)
-        return Series(name, self.columns, values, times, lines, str(self.path), even)
+        spaced = spacing(times)
+        spaced = replace(spaced, notes=notes + spaced.notes)
+        return Series(name, self.columns, values, times, lines, str(self.path), spaced)
 
 
 def parse_number(cell: str) -> float:

@@ -221,7 +221,7 @@ def _image(data: SeenImage) -> dict[str, Any]:
         "png": "data:image/png;base64," + base64.b64encode(data.png).decode("ascii"),
         "answers": data.answers[:MOST_ANSWERS],
         "truth": data.truth,
-        "heads": data.heads,
+        "heads": [[list(row) for row in head] for head in data.heads],
     }
 
 
@@ -231,7 +231,8 @@ def _forecast(data: ForecastPlot) -> dict[str, Any]:
             f"the forecast {data.title!r} has {len(data.patches)} patches and {len(data.weights)} weights; "
             "give a weight for each patch"
         )
-    return vars(data)
+    values = {name: list(getattr(data, name)) for name in ("context", "truth", "forecast", "patches", "weights")}
+    return {"title": data.title, **values, "lines": {name: list(line) for name, line in data.lines.items()}}
 
 
 def _attention(data: Sequence[AttentionMap], arrays: Arrays) -> dict[str, Any] | None:

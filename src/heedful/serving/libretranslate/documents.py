@@ -148,8 +148,7 @@ def _sentence(group: Sequence[HtmlToken], page: str) -> Iterator[str | Segment]:
 
 def _piece(token: HtmlToken, page: str) -> str | Segment:
     text = page[token.begin : token.end]
-    segment = _segment([_Element(token.begin, token.end)], page) if has_letters(text) else None
-    return text if segment is None else segment
+    return (_segment([_Element(token.begin, token.end)], page) if has_letters(text) else None) or text
 
 
 def _elements(group: Sequence[HtmlToken], page: str) -> list[_Element] | None:
@@ -173,7 +172,7 @@ def _segment(elements: Sequence[_Element], page: str, pieces: Document = ()) -> 
     whole = outside = ""
     for element in elements:
         read_in = read(page[element.begin : element.end])
-        text = text_of(read_in)
+        text = "".join(item.text for item in read_in)
         if element.opening:
             spans.append((len(whole), len(whole) + len(text)))
         else:
@@ -317,17 +316,12 @@ def read(raw: str) -> list[Character]:
     """Read HTML without tags into special characters and the plain text between them."""
     result: list[Character] = []
     place = 0
-    for special in _SPECIAL.finditer(raw):
-        if special.start() >= place:  # not inside a reference
-            result.append(Character(raw[place : special.start()], raw[place : special.start()]))
-            result.append(reference(raw, special.start()) or Character(special[0], special[0]))
-            place = special.start() + len(result[-1].raw)
+    while special := _SPECIAL.search(raw, place):
+        plain = raw[place : special.start()]
+        character = reference(raw, special.start()) or Character(special[0], special[0])
+        result += [Character(plain, plain), character]
+        place = special.start() + len(character.raw)
     return [*result, Character(raw[place:], raw[place:])]
-
-
-def text_of(characters: Iterable[Character]) -> str:
-    """Return the plain text that characters stand for."""
-    return "".join(item.text for item in characters)
 
 
 def reference(text: str, place: int) -> Character | None:

@@ -125,9 +125,9 @@ def detect(text: str, languages: Sequence[str]) -> list[DetectedLanguage]:
 
 def _count_letters(text: str, languages: Sequence[str]) -> dict[str | None, float]:
     """Count the letters of each script, dense scripts twice; all other letters under None."""
-    counts: dict[str | None, float] = defaultdict(float)
-    for script, letters in SCRIPTS.items():
-        counts[script] = len(letters.findall(text)) * (2 if script in _DENSE else 1)
+    counts: dict[str | None, float] = {
+        script: len(letters.findall(text)) * (2 if script in _DENSE else 1) for script, letters in SCRIPTS.items()
+    }
     # Japanese has Chinese characters too: they count as Japanese if there is kana, or if Chinese is not served.
     served = {script_of(language) for language in languages}
     if "Japanese" in served and (_KANA.search(text) or "Chinese" not in served):

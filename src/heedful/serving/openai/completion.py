@@ -140,7 +140,7 @@ class CompletionWriter:
 
     def __init__(self, model: Served, prompt: Prompt, parameters: CompletionParameters, seed: int) -> None:
         self._model, self._prompt, self._parameters = model, prompt, parameters
-        self._overrides = parameters.generation_overrides(seed)
+        self._overrides = {**parameters.overrides, "seed": seed}
         self._tracker = LogprobTracker(model, prompt, parameters)
         self.n_tokens = 0
         self.logprob = 0.0

@@ -103,7 +103,7 @@ class LogprobTracker:
     def __init__(self, model: Served, prompt: Prompt, parameters: CompletionParameters) -> None:
         self._model, self._prompt, self._parameters = model, prompt, parameters
         self._tokenizer = model.predictor.tokenizer
-        self._needs_replay = bool(parameters.logprobs) or (parameters.logprobs == 0 and parameters.echo)
+        self._needs_replay = parameters.logprobs is not None and (parameters.echo or parameters.logprobs > 0)
         self._last = prompt.ids[-1]
 
     def slot(self) -> AbstractAsyncContextManager[None]:

@@ -19,6 +19,12 @@ from ..settings import Settings
 from .schemas import CompletionRequest
 
 DIFFERENT_IDS = "this model's tokenizer splits the text of these token ids in another way; send the text itself"
+UNSUPPORTED = {  # with what to do instead
+    "presence_penalty": "leave it out, or give 0",
+    "frequency_penalty": "leave it out, or give 0",
+    "logit_bias": "leave it out",
+    "suffix": "these models only continue text; leave it out",
+}
 GREEDY_TEMPERATURE = 1e-5  # below this temperature the most likely token is always chosen
 NEUTRAL: dict[str, Any] = {  # instead of the model's own settings: what a client does not ask for is off
     "beam": 1,
@@ -43,7 +49,8 @@ class Prompt:
 class CompletionParameters:
     """The parameters of all completions of a request, with defaults filled in.
 
-    `needs_tokens` says that the answer must come token by token: for a stream, stop sequences or logprobs.
+    `needs_tokens` says that the answer must come token by token: for a stream, stop sequences or logprobs. `overrides`
+    are the settings of the generation but for the seed.
     """
 
     prompts: list[Prompt]
@@ -55,7 +62,7 @@ class CompletionParameters:
     echo: bool
     seed: int
     needs_tokens: bool
-    _search: Mapping[str, Any]
+    overrides: Mapping[str, Any]
 
     @classmethod
     async def of(
@@ -92,7 +99,7 @@ class CompletionParameters:
             bool(request.echo),
             secrets.randbits(48) if request.seed is None else request.seed,
             bool(request.stream or request.stop or request.logprobs is not None),
-            _search(request),
+            {**NEUTRAL, **_sampling(request), "max_new_tokens": max_tokens},
         )
 
     def draws(self) -> list[tuple[Prompt, int]]:
@@ -102,9 +109,6 @@ class CompletionParameters:
             (prompt, self._seed(next(n_before[prompt.text]))) for prompt in self.prompts for _ in range(self.best_of)
         ]
 
-    def generation_overrides(self, seed: int) -> dict[str, Any]:
-        return {**NEUTRAL, **self._search, "max_new_tokens": self.max_tokens, "seed": seed}
-
     def _seed(self, nth: int) -> int:
         """Return the seed of the nth completion of a prompt: hashed, since clients use neighboring seeds themselves."""
         digest = hashlib.sha256(f"{self.seed} {nth}".encode()).digest()
@@ -112,22 +116,14 @@ class CompletionParameters:
 
 
 def _check_supported(request: CompletionRequest) -> None:
-    for name in ("presence_penalty", "frequency_penalty"):
-        if getattr(request, name):
-            raise _unsupported(name, "leave it out, or give 0")
-    if request.logit_bias:
-        raise _unsupported("logit_bias", "leave it out")
-    if request.suffix:
-        raise _unsupported("suffix", "these models only continue text; leave it out")
+    for param, hint in UNSUPPORTED.items():
+        if getattr(request, param):
+            raise APIError(400, f"{param} is not supported; {hint}", param=param, code="unsupported_parameter")
     if request.stream_options is not None and not request.stream:
         raise APIError(400, "stream_options need stream: true", param="stream_options")
 
 
-def _unsupported(param: str, hint: str) -> APIError:
-    return APIError(400, f"{param} is not supported; {hint}", param=param, code="unsupported_parameter")
-
-
-def _search(request: CompletionRequest) -> dict[str, Any]:
+def _sampling(request: CompletionRequest) -> dict[str, Any]:
     temperature = 1.0 if request.temperature is None else float(request.temperature)
     top_p = 1.0 if request.top_p is None else float(request.top_p)
     if temperature < GREEDY_TEMPERATURE or top_p == 0:

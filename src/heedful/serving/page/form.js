@@ -60,14 +60,16 @@ export function textBox({ speech, served }, key, attributes = {}) {
   return { root, input, put, fit };
 }
 
-// Something to begin with; each is a button with its own text.
+// Something to begin with; each is a button with its own text. Those in the reader's language come first.
 export function examples({ speech }, list, choose, named = (item) => item) {
   const root = el("div", { class: "examples" });
+  const isForeign = (item) => /[가-힣]/.test(item) !== (speech.language() === "ko");
   function offer(given) {
     clear(root);
     if (!given.length) return;
     root.append(speech.say("span", "examples", {}, { class: "soft" }));
-    root.append(...given.map((item) => el("button", { type: "button", class: "chip", dir: "auto", onclick: () => choose(item) }, named(item))));
+    root.append(...given.toSorted((a, b) => isForeign(a) - isForeign(b)).map((item) =>
+      el("button", { type: "button", class: "chip", dir: "auto", onclick: () => choose(item) }, named(item))));
   }
   offer(list);
   return { root, offer };

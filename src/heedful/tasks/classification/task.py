@@ -154,14 +154,14 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
         if predictor.settings.texts == 2:
             notes = [
                 "It reads two texts at once: `predict([(first, second)])`, or a line with a tab between them.",
-                f"Two with more than {limit} tokens together are refused.",
+                f"Pairs with more than {limit} tokens in total are refused.",
             ]
         else:
-            notes = [f"Of texts with more than {limit} tokens it reads the beginning, and says so in a warning."]
+            notes = [f"It reads only the beginning of a text with more than {limit} tokens, and warns."]
         return [
             *class_table(validation["classes"], "class", "texts"),
             "",
-            f"Its probabilities lie {validation['calibration']:.1f} % from the truth (expected calibration error).",
+            f"Its expected calibration error is {validation['calibration']:.1f} %.",
             *notes,
         ]
 

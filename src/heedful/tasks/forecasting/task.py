@@ -171,11 +171,11 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
             return {**scores, "forecasts": looks(predictor, windows)}
 
     def card_notes(self, predictor: SeriesForecaster, metrics: Mapping[str, Any]) -> list[str]:
-        units = "Errors are in units of the training part's deviation; `metrics.json` has them in those of the file."
+        units = "Errors are in units of the training data's deviation; `metrics.json` has them in the file's units too."
         return [*self.verdicts(metrics), units]
 
     def verdicts(self, metrics: Mapping[str, Any]) -> list[str]:
-        """Return sentences about the test part: scores, and comparisons with the baselines."""
+        """Return sentences about the test data: scores, and comparisons with the baselines."""
         test = metrics["sets"]["test"]
         scores = ", ".join(f"{name.upper()} {test['scores'][name]['value']:.4g}" for name in ("mse", "mae"))
         missing = [

@@ -158,9 +158,9 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
         colors = "gray" if n_channels == 1 else "color"
         more = f" and {len(labels) - NAMED:,} more" if len(labels) > NAMED else ""
         return [
-            f"It tells apart: {', '.join(labels[:NAMED])}{more}.",
+            f"Its classes: {', '.join(labels[:NAMED])}{more}.",
             f"It reads {height} x {width} pixels, {colors}; other images are resized, and stretched to a square.",
-            f"Its probabilities are off by {metrics['validation']['calibration']:.1f} points on average.",
+            f"Its expected calibration error is {metrics['validation']['calibration']:.1f} %.",
         ]
 
     def evaluate(self, predictor: ImageClassifier, files: Files) -> dict[str, Any]:

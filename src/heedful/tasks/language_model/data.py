@@ -79,7 +79,7 @@ class LanguageModelConfig(RunConfig):
         self.require_positive("context", "stride")
         self.require(
             is_decoder_only(self.model),
-            f"a model of the family {self.model.title!r} does not generate text; use gpt2 or llama, for example",
+            f"a model of the family {self.model.title!r} is not a language model; use gpt2 or llama, for example",
         )
         room: int | None = getattr(self.model, "max_length", None)
         self.require(

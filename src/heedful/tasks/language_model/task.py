@@ -191,8 +191,8 @@ class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
         validation = metrics["validation"]
         return [
             f"The validation text has {validation['characters']:,} characters; every token of it counts once.",
-            "Windows that overlap (stride below the context) give each token more to be predicted from; the loss of "
-            "windows side by side is the one to compare with others that are measured so, such as nanoGPT's.",
+            "Overlapping windows (stride below the context) give each token more context. Compare the loss of windows "
+            "side by side with losses that are measured in that way, such as nanoGPT's.",
             f"It sees {predictor.context:,} tokens at once.",
         ]
 

@@ -125,9 +125,9 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, MaskedBatch]):
 
     def card_notes(self, predictor: MaskedLanguageModel, metrics: Mapping[str, Any]) -> list[str]:
         return [
-            f"Of these texts, {metrics['validation']['masked']:,} tokens were to be guessed, the same ones every time.",
-            f"A gap is written {predictor.settings.mask}. A classifier begins with these weights: "
-            "`heedful train classification --init-from` and this folder.",
+            f"The scores cover {metrics['validation']['masked']:,} masked tokens of these texts, always the same ones.",
+            f"Write a gap as {predictor.settings.mask}. A classifier can start from these weights: "
+            "`heedful train classification --init-from` with this folder.",
         ]
 
     def evaluate(self, predictor: MaskedLanguageModel, files: Files) -> dict[str, Any]:

@@ -198,8 +198,8 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]
         if settings.can_refuse:
             notes.append(
                 "It has learned to refuse: an empty answer means that the context has none. The threshold for that, "
-                f"{settings.no_answer_threshold:.2f}, was chosen on the validation questions, so that the scores above "
-                "are a little too good."
+                f"{settings.no_answer_threshold:.2f}, was chosen on the validation questions, so the scores above are "
+                "slightly optimistic."
             )
         return notes
 

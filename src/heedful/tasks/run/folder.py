@@ -1,4 +1,4 @@
-"""A run's folder: its files, when it may be used, and its data, which is read again where files have changed."""
+"""A run's folder: its files, whether it may be used, and its data, which is read again if the files have changed."""
 
 import shutil
 import warnings
@@ -18,7 +18,7 @@ from .task import DATA, SCRATCH, VALIDATION, AnyTask, C, D, Files, Task
 RUN, METRICS, CARD, REPORT = "run.yaml", "metrics.json", "README.md", "report.html"
 # In the data folder; SOURCES is written last, once the data is complete.
 READING, SOURCES, ARTIFACTS = "reading.json", "sources.json", "artifacts.json"
-VALUABLE = {CONFIG, "checkpoints", f"{DATA}/{SOURCES}"}  # without any of these, a new run destroys nothing of value
+VALUABLE = {CONFIG, "checkpoints", f"{DATA}/{SOURCES}"}  # a run that has none of these may be overwritten
 
 
 def run_artifacts(task: AnyTask) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ def clear(task: AnyTask, out: Path, *, overwrite: bool) -> None:
 
 
 def check_resumable(task: AnyTask, out: Path) -> bool:
-    """Whether the run in this folder has trained yet; ResumeError where there is none that can continue."""
+    """Return whether the run in this folder has trained; raise ResumeError if there is no run that can continue."""
     read_run(task, out)
     trained = bool(checkpoint.steps_in(out / "checkpoints"))
     if not trained and (out / CONFIG).exists():
@@ -123,9 +123,9 @@ def prepare_data(
 def resume_data(
     task: Task[C, D, Any], config: C, files: Files, folder: Path, *, has_trained: bool, allow_changes: bool
 ) -> tuple[D, DataReport[Any] | None]:
-    """Open the data of a run that continues; prepare it again, with a report, where the files have changed.
+    """Open the data of a run that continues; prepare it again, with a report, if the files have changed.
 
-    Changed files are read only with `allow_changes`; of files that are gone, the prepared data is used. A run that has
+    Changed files are read only with `allow_changes`. If files are gone, their prepared data is used. A run that has
     trained keeps its tokenizer, on which its weights depend.
     """
     before = read_mapping(folder / SOURCES) if (folder / SOURCES).exists() else None

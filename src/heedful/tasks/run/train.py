@@ -34,9 +34,9 @@ def train(
     on_read: Callable[[DataReport[Any]], None] = lambda _: None,
     watch: Callable[[AnyTask], Sequence[Observer]] = lambda _: (),
 ) -> Any:
-    """Train a task's model and leave its bundle, its scores, its card and its report in `out`.
+    """Train a task's model and write its bundle, scores, model card and report to `out`.
 
-    Of several processes, the first reads, evaluates and writes; the others return None.
+    With several processes, the first reads, evaluates and writes; the others return None.
 
     Args:
         task: The task, not yet bound to a run.

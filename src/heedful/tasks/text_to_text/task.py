@@ -200,7 +200,7 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
             notes.append("")
         notes += [
             f"It was scored on {validation['n']:,} of {validation['of']:,} pairs with beam {settings.generation.beam}.",
-            f"{validation['scores']['lead']['metric']}: the score of the source's beginning as an answer.",
+            f"{validation['scores']['lead']['metric']}: the score of the source's beginning, used as the answer.",
         ]
         if settings.prefix:
             notes.append(f"`predict` puts `{settings.prefix}` before every text.")
@@ -208,8 +208,8 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
             notes.append(
                 "A prefix names the task of a text, as in the table above: give it to `predict` with the text."
             )
-        long = "only the beginning is read, with a warning" if settings.cut else "nothing is read: it is refused"
-        return [*notes, f"Of a text with more than {predictor.limit} tokens {long}."]
+        long = "is cut, with a warning" if settings.cut else "is refused"
+        return [*notes, f"A text with more than {predictor.limit} tokens {long}."]
 
 
 def answers_to(

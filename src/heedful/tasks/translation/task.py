@@ -219,13 +219,13 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
         confidence = (
             f"It gives no confidence with its answers: {learned['why_not']}."
             if "why_not" in learned
-            else "It says how likely each answer is right (`heedful predict --scores`), as learned from these pairs."
+            else "It estimates how likely each answer is right (`heedful predict --scores`), calibrated on these pairs."
         )
         return [
             f"It was scored with beam {settings.generation.beam}.",
             confidence,
-            f"Sources of more than {settings.max_tokens} pieces, the longest of the training data, are cut at sentence "
-            "ends; a longer sentence is read whole, with a warning.",
+            f"Sources of more than {settings.max_tokens} tokens, the longest in training, are split at sentence ends; "
+            "a longer sentence is read whole, with a warning.",
         ]
 
     def report_sections(self, predictor: Translator, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:

@@ -35,33 +35,20 @@ class StepStatus(NamedTuple):
     factor: Tensor  # for the gradients: 1 / n, or less where they are clipped
 
 
-def step_status(norm: Tensor, sums: Tensor, max_norm: float) -> StepStatus:
-    """Compute the status from the gradients' norm and the sums (total, plain, n). A `max_norm` of 0 clips nothing."""
-    total, _, n = sums
-    norm = norm / n
-    finite = norm.isfinite() & total.isfinite()
-    clipping = (max_norm / (norm + EPSILON)).clamp(max=1.0) if max_norm else torch.ones_like(norm)
-    values = torch.cat([sums, torch.stack([norm, finite]).to(sums.dtype)])
-    return StepStatus(values, (~finite).float(), clipping / n)
-
-
 class ReplicatedModel:
     """The whole module. `origin` is the objective's module; `module` is a copy that shares its tensors and computes."""
 
     divided = False
 
-    def __init__(self, origin: nn.Module) -> None:
+    def __init__(self, origin: nn.Module, module: nn.Module | None = None) -> None:
         self.origin = origin
-        self.module = self._computing_copy(origin).train()  # always in training mode: another one is evaluated
+        self.module: nn.Module = shared_copy(origin) if module is None else module
+        self.module.train()  # always in training mode: another one is evaluated
         self.weights: dict[str, nn.Parameter] = {
             name: parameter for name, parameter in origin.named_parameters() if parameter.requires_grad
         }
         self._evaluation_copy: nn.Module | None = None
         self._gradient_table: PointerTable | None = None
-
-    def _computing_copy(self, origin: nn.Module) -> nn.Module:
-        copy: nn.Module = shared_copy(origin)
-        return copy
 
     def gradients(self, loss: Tensor) -> list[Tensor | None]:
         """Return the gradient of `loss` for every weight; None for a weight that it does not depend on."""
@@ -75,14 +62,22 @@ class ReplicatedModel:
         """Called after the weights have changed."""
 
     def step_status(self, sums: Tensor, max_norm: float) -> StepStatus:
-        """Return the status of a step from the gradients in all processes and the loss sums."""
-        gradients = [weight.grad for weight in self.weights.values() if weight.grad is not None]
-        if self.divided or not gradients or not all(map(over_tables, gradients)):
-            return step_status(self.norm(gradients), sums, max_norm)
-        from ...backends.triton.foreach import PointerTable, fused_step_status
+        """Return the status of a step from the gradients in all processes and the sums (total, plain, n).
 
-        self._gradient_table = PointerTable.of(gradients, old=self._gradient_table)
-        return StepStatus(*fused_step_status(self._gradient_table, sums, max_norm, EPSILON))
+        A `max_norm` of 0 clips nothing.
+        """
+        gradients = [weight.grad for weight in self.weights.values() if weight.grad is not None]
+        if not self.divided and gradients and all(map(over_tables, gradients)):
+            from ...backends.triton.foreach import PointerTable, fused_step_status
+
+            self._gradient_table = PointerTable.of(gradients, old=self._gradient_table)
+            return StepStatus(*fused_step_status(self._gradient_table, sums, max_norm, EPSILON))
+        total, _, n = sums
+        norm = self.norm(gradients) / n
+        finite = norm.isfinite() & total.isfinite()
+        clipping = (max_norm / (norm + EPSILON)).clamp(max=1.0) if max_norm else torch.ones_like(norm)
+        values = torch.cat([sums, torch.stack([norm, finite]).to(sums.dtype)])
+        return StepStatus(values, (~finite).float(), clipping / n)
 
     def norm(self, gradients: list[Tensor]) -> Tensor:
         """Return the norm of the gradients over all processes."""
@@ -127,21 +122,18 @@ class MasterWeightModel(ReplicatedModel):
     """The whole module with float32 weights, which computes with bf16 copies of them and gets bf16 gradients."""
 
     def __init__(self, origin: nn.Module) -> None:
-        super().__init__(origin)
+        module = deepcopy(origin, {id(buffer): buffer for buffer in origin.buffers()})  # shares the running means
+        for part in module.modules():
+            if not isinstance(part, BatchNorm):  # its kernel needs the dtype of its running means
+                for parameter in part.parameters(recurse=False):
+                    parameter.data = parameter.data.to(torch.bfloat16)
+        super().__init__(origin, module)
         self.copies: list[Tensor] = [
             parameter for name, parameter in self.module.named_parameters() if name in self.weights
         ]
         is_bf16 = all(copy.dtype == torch.bfloat16 for copy in self.copies)  # not those of a BatchNorm
         self._over_tables = is_bf16 and all(map(over_tables, self.weights.values()))
         self._table: PointerTable | None = None
-
-    def _computing_copy(self, origin: nn.Module) -> nn.Module:
-        module = deepcopy(origin, {id(buffer): buffer for buffer in origin.buffers()})  # shares the running means
-        for part in module.modules():
-            if not isinstance(part, BatchNorm):  # its kernel needs the dtype of its running means
-                for parameter in part.parameters(recurse=False):
-                    parameter.data = parameter.data.to(torch.bfloat16)
-        return module
 
     def gradients(self, loss: Tensor) -> list[Tensor | None]:
         return list(torch.autograd.grad(loss, self.copies, allow_unused=True))

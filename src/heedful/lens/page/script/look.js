@@ -47,16 +47,14 @@ function folded(tag, text, className, t) {
   return [node, button];
 }
 
-function counted(number, language) {
-  return new Intl.NumberFormat(language, { notation: "compact", maximumSignificantDigits: 3 }).format(number);
-}
 
 function facts(doc, state, t) {
   const { model } = doc;
   const deep = state.get("level") === "deep" ? model.facts : [];
+  const count = new Intl.NumberFormat(state.get("language"), { notation: "compact", maximumSignificantDigits: 3 });
   return el("p", { class: "facts" },
     el("b", {}, model.name), model.family !== model.name && el("span", {}, model.family),
-    el("span", {}, t("parameters", { n: counted(model.parameters, state.get("language")) })),
+    el("span", {}, t("parameters", { n: count.format(model.parameters) })),
     deep.map(([name, value]) => el("span", {}, el("code", {}, name), ` ${value}`)));
 }
 

@@ -45,9 +45,7 @@ function patient(state) {
       waiting.clear();
       now.forEach((callback) => callback());
     },
-    leave() {
-      near = false;
-    },
+    leave: () => (near = false),
   };
 }
 

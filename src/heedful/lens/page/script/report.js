@@ -3,8 +3,7 @@ import { largest, peak, rowOf } from "./attention/measure.js";
 import { el, svg } from "./dom.js";
 import { bars, legend, lineChart, lineLook } from "./drawing/chart.js";
 import { forecastChart } from "./drawing/forecast.js";
-import { createGallery } from "./drawing/gallery.js";
-import { createLegend, createMap, raster, SCALES } from "./drawing/map.js";
+import { createGallery, createLegend, createMap, raster, SCALES } from "./drawing/map.js";
 import { redrawn, table } from "./drawing/stage.js";
 import { resize } from "./drawing/text.js";
 import { phraseTranslator, section as catalogOf, translator } from "./i18n.js";
@@ -57,7 +56,7 @@ function factList(facts, { nameOf, cell }) {
 }
 
 // A table of the document under the names of its keys; the rows' own names are translated where `named` says so.
-function dataTable({ keys, rows, total }, { t, nameOf, cell }, named = false) {
+function dataTable({ keys, rows, total }, { t, nameOf, cell }, named) {
   const body = rows.map((values) => values.map((value, n) => (
     named && n === 0 ? nameOf(value) : OWN.has(keys[n]) ? value : cell(value))));
   const note = total > rows.length && el("p", { class: "figure-note" }, t("out_of", { shown: rows.length, total }));
@@ -132,8 +131,7 @@ function chartFigure({ title, more, series, width, ...axes }) {
   const keys = series.length > 1 ? legend(series.map(({ name }, n) => [name, lineLook(n)]), 0, width) : { node: "", height: 0 };
   const chart = lineChart({ series, width, dots: true, name: `${title}: ${series.map(({ name }) => name).join(", ")}`, ...axes });
   const drawing = svg("svg", {}, keys.node, svg("g", { transform: `translate(0 ${keys.height})` }, chart.node));
-  resize(drawing, width, keys.height + chart.height);
-  return figure(title, more, drawing);
+  return figure(title, more, resize(drawing, width, keys.height + chart.height));
 }
 
 function constructionBars(content, { t, nameOf, width }) {
@@ -236,20 +234,16 @@ async function attentionFigures({ maps, left_out: missing }, tools) {
 
 // The image, then what each head saw of it, then the answers.
 function imageFigure({ title, png, answers, truth, heads }, { t, width }) {
-  const seen = heads.map((rows) => ({ rows: rows.length, columns: rows[0].length, weights: rows.flat() }));
   const image = { png, size: 64 };
-  const drawn = (side, name, more) => {
-    const node = svg("svg", { role: "img", "aria-label": name }, picture(image, [side, side]), more);
-    resize(node, side, side);
-    return node;
-  };
+  const drawn = (side, name, more) =>
+    resize(svg("svg", { role: "img", "aria-label": name }, picture(image, [side, side]), more), side, side);
   const right = answers.length > 0 && answers[0][0] === truth;
   const rows = answers.map(([name, share]) => ({ name, share, text: `${(100 * share).toFixed(1)}%` }));
   return el("div", { class: "sample" },
     el("div", { class: "report-charts" },
       figure(title, t(right ? "right" : "wrong", { truth }), drawn(LARGE, title)),
-      seen.map((head, n) => el("figure", {}, el("figcaption", {}, t("headName", { name: n })),
-        drawn(SMALL, t("headName", { name: n }), overlay(head, head.weights, [SMALL, SMALL], "tint"))))),
+      heads.map((rows, n) => el("figure", {}, el("figcaption", {}, t("headName", { name: n })), drawn(SMALL, t("headName", { name: n }),
+        overlay({ rows: rows.length, columns: rows[0].length }, rows.flat(), [SMALL, SMALL], "tint"))))),
     rows.length ? bars(rows, Math.min(width, 480), t("probability")) : "");
 }
 

@@ -74,13 +74,9 @@ export function jensenShannon(p, q) {
 
 /** Entropy in bits and distance in tokens that weights spread evenly would have. */
 export function evenly(rows, columns, causal) {
-  let entropy = 0, distance = 0;
-  for (let row = 0; row < rows; row++) {
-    const seen = causal ? Math.min(row + 1, columns) : columns;
-    entropy += Math.log2(seen) / rows;
-    for (let column = 0; column < seen; column++) distance += Math.abs(row - column) / seen / rows;
-  }
-  return { entropy, distance };
+  const seen = Array.from({ length: rows }, (_, row) => (causal ? Math.min(row + 1, columns) : columns));
+  const distances = seen.map((count, row) => mean(Array.from({ length: count }, (_, column) => Math.abs(row - column))));
+  return { entropy: mean(seen.map(Math.log2)), distance: mean(distances) };
 }
 
 /** One word for a head: "spread", "near", "one" or "few"; the thresholds are told on the page. */

@@ -1,7 +1,7 @@
 // Axes, lines and bars: from numbers to places on paper.
 import { hue } from "../color.js";
 import { svg } from "../dom.js";
-import { fitted, label, marked, widthOf } from "./text.js";
+import { fitted, label, marked, resize, widthOf } from "./text.js";
 
 export function scale([low, high], [from, to]) {
   const span = high - low || 1;
@@ -57,7 +57,7 @@ export function feet(values, x, y, text = written) {
   return svg("g", {}, values.map((value) => label(text(value), x(value), y, { size: 11, anchor: "middle" })));
 }
 
-export const DASHES = [null, "7 3", "2 3", "9 3 2 3", "1 4", "12 4"]; // for eyes and printers without color
+const DASHES = [null, "7 3", "2 3", "9 3 2 3", "1 4", "12 4"]; // for eyes and printers without color
 
 // [low, high, marks] around the numbers: from zero where that is near, and out to the next round mark.
 export function roundRange(values, count = 4) {
@@ -127,8 +127,7 @@ const BAR_ROW = 30;
 export function bars(rows, width, name) {
   const side = Math.min(Math.min(220, width * 0.42), Math.max(...rows.map((item) => widthOf(item.name, 14, 600)))) + 14;
   const long = Math.max(40, Math.min(560, width - side - 20 - Math.max(...rows.map((item) => widthOf(item.text, 13, 600)))));
-  const height = rows.reduce((sum, { note }) => sum + BAR_ROW + (note ? 16 : 0), 0);
-  const node = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": name });
+  const node = svg("svg", { role: "img", "aria-label": name });
   let top = 0;
   for (const { name: called, share, text, note, look, bar, title } of rows) {
     const place = { x: side, y: top + 7, height: 16, rx: 3 };
@@ -143,5 +142,5 @@ export function bars(rows, width, name) {
     if (note) node.append(label(fitted(note, width - side, 11), side, top + 36, { size: 11 }));
     top += BAR_ROW + (note ? 16 : 0);
   }
-  return node;
+  return resize(node, width, top);
 }

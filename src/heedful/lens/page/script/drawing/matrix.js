@@ -135,17 +135,12 @@ export function matrix({ name, source, unit, color, rows, columns, span, mark, w
   if (side) node.append(svg("g", {}, rowNames(rows, unit[1])));
   if (over) node.append(svg("g", { fill: "var(--soft)" },
     columns.map((_, n) => n % over.every === 0 && over.write(n, (n + 0.5) * unit[0], 0))));
-  const frame = { fill: "none", stroke: "var(--accent-2)", "stroke-width": 1.5, "pointer-events": "none" };
-  if (span) node.append(svg("rect", {
-    ...frame, x: span[0] * unit[0], y: -2, width: (span[1] - span[0]) * unit[0], height: height + 4,
-  }));
-  if (mark) node.append(svg("rect", {
-    ...frame, x: mark[1] * unit[0], y: mark[0] * unit[1], width: unit[0], height: unit[1],
-  }));
+  const frame = (box) => svg("rect", { fill: "none", stroke: "var(--accent-2)", "stroke-width": 1.5, "pointer-events": "none", ...box });
+  if (span) node.append(frame({ x: span[0] * unit[0], y: -2, width: (span[1] - span[0]) * unit[0], height: height + 4 }));
+  if (mark) node.append(frame({ x: mark[1] * unit[0], y: mark[0] * unit[1], width: unit[0], height: unit[1] }));
   const shape = `${source.rows}×${source.columns}`;
-  const head = svg("text", { x: 0, y: -8 - above, "font-size": 13, fill: "var(--ink)" });
-  head.append(svg("tspan", { "font-weight": 650 }, name));
-  head.append(svg("tspan", { fill: "var(--soft)", dx: 6, "font-size": 12 }, shape));
+  const head = svg("text", { x: 0, y: -8 - above, "font-size": 13, fill: "var(--ink)" },
+    svg("tspan", { "font-weight": 650 }, name), svg("tspan", { fill: "var(--soft)", dx: 6, "font-size": 12 }, shape));
   const size = { rows: source.rows, columns: source.columns, width, height };
   node.append(head, cells({ ...size, name: `${name} ${shape}`, key: name, start: mark, ...watch }));
   const titled = widthOf(name, 13, 650) + 6 + widthOf(shape, 12);

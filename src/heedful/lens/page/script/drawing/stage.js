@@ -1,5 +1,5 @@
 // Draws a view, and draws it again when its width or the state it follows changes.
-import { el, onWidth, replace, svg } from "../dom.js";
+import { el, onWidth, replace, set, svg } from "../dom.js";
 import { label, paragraph, resize } from "./text.js";
 
 function failed(error) {
@@ -34,18 +34,14 @@ export function redrawn(root, state, keys, draw) {
   const again = () => show(Promise.resolve().then(() => draw(width, note)).catch(failed));
 
   state.on([...keys, "language", "level", "theme"], again);
-  onWidth(stage, (wide) => {
-    width = wide;
-    again();
-  });
+  onWidth(stage, (wide) => ((width = wide), again()));
   return again;
 }
 
 // A small note beside what is looked at; spoken to those who listen.
 
 export function tooltip(root) {
-  const node = el("output", { class: "figure-tip", "aria-live": "polite" });
-  node.hidden = true;
+  const node = el("output", { class: "figure-tip", "aria-live": "polite", hidden: true });
   root.append(node);
   return {
     node,
@@ -55,12 +51,10 @@ export function tooltip(root) {
       node.hidden = false;
       const room = frame.width - node.offsetWidth;
       const left = box.left + box.width / 2 - frame.left - node.offsetWidth / 2;
-      node.style.left = `${Math.max(0, Math.min(room, left))}px`;
-      node.style.top = `${box.top - frame.top - node.offsetHeight - 6}px`;
+      const top = box.top - frame.top - node.offsetHeight - 6;
+      set(node, { style: { left: `${Math.max(0, Math.min(room, left))}px`, top: `${top}px` } });
     },
-    hide() {
-      node.hidden = true;
-    },
+    hide: () => (node.hidden = true),
     // What `cells` is told, so that `told(row, column)` stands beside the cell under the pointer.
     over(describe) {
       return { look: (row, column, box) => this.show(box, describe(row, column)), leave: this.hide };
@@ -89,9 +83,8 @@ export function stepFigure(width, steps, name) {
   const beside = width >= 760;
   const words = beside ? WORDS : width - GUTTER;
   const room = beside ? width - GUTTER - WORDS - APART : width;
-  const node = svg("svg", { width, role: "group", "aria-label": name });
   const rail = svg("path", { stroke: "var(--line)", "stroke-width": 1.2, fill: "none" });
-  node.append(rail);
+  const node = svg("svg", { role: "group", "aria-label": name }, rail);
   let y = 0, last = 0;
   steps.forEach((step, index) => {
     const foot = y + 17;
@@ -106,9 +99,7 @@ export function stepFigure(width, steps, name) {
     y += (beside ? Math.max(textHeight, drawing.height + 4) : textHeight + 8 + drawing.height) + GAP;
   });
   if (beside) rail.setAttribute("d", `M11 12V${last - 5}`);
-  const height = Math.ceil(y - GAP + 8);
-  resize(node, width, height);
-  return node;
+  return resize(node, width, Math.ceil(y - GAP + 8));
 }
 
 // A table in a box that scrolls; its first column names the rows, the columns from `numbers` on are set to the right.

@@ -1,8 +1,7 @@
 // The beam tree: what was followed, what was dropped, what won, and how its score was made.
 import { clear, el, onKeys, set, svg } from "../dom.js";
 import { fitted, label, marked, number, resize, spelled, tail, visible, widthOf } from "../drawing/text.js";
-import { firstRow } from "../generation/answer.js";
-import { penaltyOf, storyOf, textOf, treeOf, wayTo } from "../generation/beam_tree.js";
+import { firstRow, penaltyOf, storyOf, textOf, treeOf, wayTo } from "../generation/answer.js";
 
 export const name = "beams";
 export const fits = (doc) => Boolean(doc.written && doc.generation?.beam?.nodes.length > 1);

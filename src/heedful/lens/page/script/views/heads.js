@@ -4,8 +4,7 @@ import { chosen, comparedWith, crossVariant, headName, hiddenIn, kindName, kinds
 import { kindOf, ofKind, sameLayer } from "../choice.js";
 import { hue, shadeBytes } from "../color.js";
 import { dropdown, either, el, replace, svg } from "../dom.js";
-import { createGallery } from "../drawing/gallery.js";
-import { createLegend, createMap, isLarge, raster, SCALES } from "../drawing/map.js";
+import { createGallery, createLegend, createMap, isLarge, raster, SCALES } from "../drawing/map.js";
 import { grid, picture, pixels } from "../drawing/matrix.js";
 import { latest } from "../drawing/stage.js";
 import { resize } from "../drawing/text.js";
@@ -163,8 +162,7 @@ function createCloseup() {
   const side = ACROSS * CELL;
   const image = picture(null, { width: side, height: side });
   const middle = svg("rect", { x: REACH * CELL, y: REACH * CELL, width: CELL, height: CELL, fill: "none", class: "cross one" });
-  const node = svg("svg", { class: "closeup", "aria-hidden": "true" }, image, middle);
-  resize(node, side, side);
+  const node = resize(svg("svg", { class: "closeup", "aria-hidden": "true" }, image, middle), side, side);
   return {
     node,
     show(cell, { weights, most, hidden }) {

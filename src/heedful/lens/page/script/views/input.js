@@ -35,9 +35,10 @@ function mountImage(root, context) {
     const [{ patches: shares, rest, best }, ...heads] = await Promise.all([item.head, ...item.attention.heads.keys()].map(read));
     const { node, veil } = patches(context, { width, note, item, from, shares, heads, style, named });
     veil.setAttribute("opacity", strength);
+    // A slider in use must not be replaced: only the veil changes.
+    const strengthen = () => veil.setAttribute("opacity", (strength = Number(slider.value)));
     const slider = el("input", {
-      type: "range", min: 0, max: 1, step: 0.05, value: strength, "data-keep": "strength",
-      oninput: () => veil.setAttribute("opacity", (strength = Number(slider.value))), // in use, it must not be replaced
+      type: "range", min: 0, max: 1, step: 0.05, value: strength, "data-keep": "strength", oninput: strengthen,
     });
     const notes = [t("most", { from: named(from), to: named(best), share: percent(shares[best - prefix]) })];
     if (prefix) notes.push(t("own", { share: percent(rest) }));
@@ -97,13 +98,13 @@ function grid({ rows, columns }, [width, height]) {
   return svg("path", { d: across.concat(down).join(""), ...look });
 }
 
-function thumbnail({ name, chosen, size, place, choose }, ...pictures) {
-  const [frame, bold] = chosen ? [{ stroke: "var(--accent-2)", "stroke-width": 2.5 }, { fill: "var(--accent-2)", weight: 650 }]
-    : [{ stroke: "var(--line)", "stroke-width": 1 }];
+function thumbnail({ name, chosen, size: [width, height], place, choose }, ...pictures) {
+  const edge = chosen ? { stroke: "var(--accent-2)", "stroke-width": 2.5 } : { stroke: "var(--line)", "stroke-width": 1 };
+  const bold = chosen ? { fill: "var(--accent-2)", weight: 650 } : {};
   const node = svg("g", {
     transform: `translate(${place})`, tabindex: 0, role: "button", "aria-label": name, "aria-pressed": String(chosen),
     "data-keep": name, style: { cursor: "pointer" }, onclick: choose,
-  }, pictures, svg("rect", { width: size[0], height: size[1], fill: "none", ...frame }), label(name, 0, size[1] + 15, { size: 11.5, ...bold }));
+  }, pictures, svg("rect", { width, height, fill: "none", ...edge }), label(name, 0, height + 15, { size: 11.5, ...bold }));
   onKeys(node, (key) => (key === "Enter" || key === " " ? choose() : false));
   return node;
 }

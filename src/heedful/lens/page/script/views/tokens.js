@@ -2,7 +2,7 @@
 import { columnOf, columnSums, largest, peak, rowOf, strongest } from "../attention/measure.js";
 import { chosen, crossVariant, sidesOf, tokensOf, weightsOf, writes } from "../attention/selection.js";
 import { hue } from "../color.js";
-import { clear, el, onKeys, onWidth, svg } from "../dom.js";
+import { clear, el, onKeys, onWidth, set, svg } from "../dom.js";
 import { latest } from "../drawing/stage.js";
 import { label, resize, short, wrapWords } from "../drawing/text.js";
 import { isGiven } from "../generation/answer.js";
@@ -21,7 +21,9 @@ export function mount(root, context) {
     const seen = active && lookOf(current, active);
     const view = seen ? focused(current, active, seen) : atRest(current);
     const drawn = chips.show(view);
-    const lines = seen ? describe(context, current, active, seen, drawn) : [el("p", { class: "soft" }, restWords(t, view, drawn))];
+    const rest = !drawn ? "restShade" : view.some ? "restSome" : "restLinks";
+    const lines = seen ? describe(context, current, active, seen, drawn)
+      : [el("p", { class: "soft" }, t(rest, { drawn: view.links.length }))];
     clear(story).append(...lines);
   };
   const chips = createChips(context, follow);
@@ -40,10 +42,6 @@ export function mount(root, context) {
   return load();
 }
 
-function restWords(t, { some, links }, drawn) {
-  if (!drawn) return t("restShade");
-  return some ? t("restSome", { drawn: links.length }) : t("restLinks");
-}
 
 function describe({ doc, state, t }, { attention, received: sums, weights }, active, { out, into }, drawn) {
   const deep = state.get("level") === "deep", token = tokensOf(doc, active.sequence)[active.index].text;
@@ -124,7 +122,7 @@ const LINES_FROM = 560;
 
 /** Chips that follow pointer and keyboard: `draw(attention)`, then `show(view)` as often as needed, and when `resized`. */
 function createChips({ doc, state, t }, resized) {
-  const curves = svg("g", {}), layer = svg("g", {});
+  const curves = svg("g"), layer = svg("g");
   const drawing = svg("svg", { role: "group", class: "sentence" }, curves, layer);
   const node = el("div", { class: "sentence-frame" }, drawing); // a long text scrolls within it, and its story stays in sight
   let chipsBySequence = {}, attention = null, withLines = true, drawn = null;
@@ -157,7 +155,7 @@ function createChips({ doc, state, t }, resized) {
     const sequences = sequencesOf(doc, attention);
     const plan = planned(sequences.map((sequence) => tokensOf(doc, sequence)), width);
     withLines = plan.lines;
-    let top = plan.above;
+    let top = plan.arcs;
     chipsBySequence = {};
     clear(layer);
     for (const sequence of sequences) {
@@ -170,9 +168,7 @@ function createChips({ doc, state, t }, resized) {
       layer.append(...chipsBySequence[sequence].map((item) => item.node));
       top = place.bottom + plan.between;
     }
-    const height = top - plan.between + plan.below;
-    resize(drawing, width, height, -2);
-    drawing.setAttribute("aria-label", t("label"));
+    set(resize(drawing, width, top - plan.between + plan.arcs, -2), { "aria-label": t("label") });
     Object.values(chipsBySequence)[0][0].node.setAttribute("tabindex", "0");
   };
   onWidth(node, () => {
@@ -218,7 +214,7 @@ function planned(sequences, width) {
   const many = fitting(sizes.font) > 6, two = sequences.length > 1;
   const arcs = !lines || two ? 4 : onOneLine ? 68 : 30;
   return {
-    lines, left, width: width - 4, sizes, above: arcs, below: arcs, between: lines ? 96 : 16,
+    lines, left, width: width - 4, sizes, arcs, between: lines ? 96 : 16,
     pitch: sizes.height + (!lines ? 8 : many ? 18 : 34),
   };
 }

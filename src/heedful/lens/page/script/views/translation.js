@@ -91,8 +91,9 @@ function crossLinks({ source, target, weights, now, width, deep, look, go }) {
   const drawn = strongest(reads, MOST).filter((index) => reads[index] >= LEAST);
 
   const earlier = (_, row) => {
+    if (!places.target[row]) return [];
     const before = rowOf(weights, row);
-    const strong = strongest(before, 3).filter((index) => places.target[row] && before[index] >= EARLIER);
+    const strong = strongest(before, 3).filter((index) => before[index] >= EARLIER);
     return strong.map((index) => link(places, row, index, { "stroke-width": 0.6 + 3 * before[index] }));
   };
   const lines = { fill: "none", "stroke-linecap": "round" };

@@ -4,8 +4,7 @@ import { shade } from "../color.js";
 import { cellUnder, clear, el, onWidth, set, svg } from "../dom.js";
 import { bars } from "../drawing/chart.js";
 import { brief, fittedEnd, joined, label, number, PART, percent, resize, spelled, tail, visible, widthOf, wrapWords } from "../drawing/text.js";
-import { firstRow, givenVariant, isGiven, stepAt, textBefore } from "../generation/answer.js";
-import { furthest, instead, textOf, treeOf } from "../generation/beam_tree.js";
+import { firstRow, furthest, givenVariant, instead, isGiven, stepAt, textBefore, textOf, treeOf } from "../generation/answer.js";
 
 // The answer as it was written: before, now, later, with a slider that all views follow.
 export const writing = {
