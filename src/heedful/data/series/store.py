@@ -56,7 +56,7 @@ class ColumnScale(Config):
         """Return the scale by mean and deviation of the observed values of (L, C); a constant is only moved."""
         taken = cls(transform=transform).apply(values)
         if np.isnan(taken).all(axis=0).any():
-            raise DataError("a column was observed nowhere")
+            raise DataError("a column has no observed value")
         location, deviation = np.nanmean(taken, axis=0), np.nanstd(taken, axis=0)
         constant = deviation <= 1e-12 * np.abs(location)
         width = np.where(constant, 1.0, deviation)
@@ -161,7 +161,7 @@ def _write_arrays(paths: Sequence[Path], series: Sequence[Series], scale: Column
                 scaled = scale.apply(item.values).astype(np.float32)
             if np.isinf(scaled).any():
                 step = int(np.flatnonzero(np.isinf(scaled).any(axis=1))[0])
-                raise DataError(f"{item.place(step)}: a value is too large beside those of the training part")
+                raise DataError(f"{item.place(step)}: a value is too large compared with the training data")
             whole = whole and not np.isnan(scaled).any()
             values.write(scaled.tobytes())
             times.write((np.zeros(len(item), np.int64) if item.times is None else item.times).tobytes())
