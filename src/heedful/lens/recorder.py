@@ -128,7 +128,7 @@ def _refuse_compiled(module: nn.Module) -> None:
     for path, part in module.named_modules():
         if hasattr(part, "_orig_mod") or getattr(part, "_compiled_call_impl", None) is not None:
             raise RecordingError(
-                f"{path or type(part).__name__} is compiled, and a compiled model cannot be recorded; "
+                f"{path or type(part).__name__} is compiled, and compiled models cannot be recorded; "
                 "record the eager module (model._orig_mod, or a copy loaded without compiling)"
             )
 
