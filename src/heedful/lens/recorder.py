@@ -108,7 +108,7 @@ def _refuse_missing_layers(module: nn.Module, layers: tuple[int, ...]) -> None:
 def _refuse_missing_heads(path: str, part: nn.Module, heads: tuple[int, ...]) -> None:
     """Raise for heads that this attention does not have, and for a decoder without attention."""
     if isinstance(part, RecurrentDecoder) and isinstance(part.attention, NoAttention):
-        raise RecordingError("this recurrent model has no attention, so there are no weights to look at")
+        raise RecordingError("this recurrent model has no attention, so there are no weights to record")
     n_heads = part.n_heads if isinstance(part, MultiHeadAttention) else 1
     for head in heads:
         if head >= n_heads:
