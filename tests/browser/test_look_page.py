@@ -143,9 +143,9 @@ def test_cross_attention_rows_are_labeled_with_predicted_tokens(name: str, look:
 def test_a_given_answer_is_not_attributed_to_the_model(look: Opens) -> None:
     generated, scored = look("translation").page, look("into_korean").page
     claims = {
-        "writing": ("It gave the end a probability", "it would have had to end, probability"),
-        "cross": ("To write “■”, the model looked", "It would have had to write “■” here"),
-        "next": ("The model", "It would have had to write “■”, probability"),
+        "writing": ("It gave the end a probability", "the given answer ends. The model gave the end a probability"),
+        "cross": ("To write “■”, the model looked", "The given answer has “■” here"),
+        "next": ("The model", "The given answer has “■” here, with a probability"),
     }
     for page in (generated, scored):
         page.evaluate("() => window.heedful.state.set({ step: 999 })")

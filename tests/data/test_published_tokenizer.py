@@ -127,7 +127,7 @@ def test_what_is_no_tokenizer_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
 def test_half_a_surrogate_pair_is_refused() -> None:
     tokenizer = published_tokenizer(published.byte_level())
     for pair in (("a\ud800", None), ("a", "b\udfff")):
-        with pytest.raises(DataError, match=r"half a surrogate pair, U\+D\w{3}, stands at character 1"):
+        with pytest.raises(DataError, match=r"half a surrogate pair, U\+D\w{3}, is at character 1"):
             tokenizer.encode_pair(*pair)
 
 

@@ -207,5 +207,5 @@ class TestEncodePairs:
 
     def test_damaged_text_is_named_by_its_place(self) -> None:
         damaged = [*self.pairs[:2], Pair("고양이가", "the \udc00", "b.jsonl", 7)]
-        with pytest.raises(DataError, match=r"b\.jsonl:7: half a surrogate pair, U\+DC00, stands at character 4"):
+        with pytest.raises(DataError, match=r"b\.jsonl:7: half a surrogate pair, U\+DC00, is at character 4"):
             list(encode_pairs(damaged, self.korean, self.english, max_tokens=99, too_long=never))

@@ -163,7 +163,7 @@ def test_an_error_while_reading_the_texts_comes_through() -> None:
 
 @pytest.mark.parametrize("call", [TOKENIZER.encode, lambda text: TOKENIZER.encode_batch(["fine", text])])
 def test_half_a_surrogate_pair_is_refused_by_its_place(call: object) -> None:
-    with pytest.raises(DataError, match=r"U\+D83D, stands at character 3"):
+    with pytest.raises(DataError, match=r"U\+D83D, is at character 3"):
         call("고양이\ud83d")  # type: ignore[operator]
 
 

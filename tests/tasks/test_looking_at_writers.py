@@ -264,7 +264,7 @@ def test_only_the_layers_asked_for() -> None:
         ("\ud800", {}, DataError, "half a surrogate pair"),
         ("책을 " * 400, {}, DataError, "401|tokens"),
         (SOURCE, {"bean": 2}, ConfigError, "bean"),
-        (SOURCE, {"target": TARGET, "beam": 2}, ConfigError, "excludes searching for an answer: leave out 'beam'"),
+        (SOURCE, {"target": TARGET, "beam": 2}, ConfigError, "no answer is generated: leave out 'beam'"),
         (SOURCE, {"layers": [0, 7]}, DataError, "there is no layer 7"),
     ],
 )
@@ -293,7 +293,7 @@ def test_an_answer_that_outgrows_the_context_is_refused_and_one_that_just_fits_i
     document = inspect(model, "bad egg", max_new_tokens=6)
     assert len(document["sequences"]["target"]) == 12
     assert document["answer"] == model.predict(["bad egg"], max_new_tokens=6)[0]
-    with pytest.warns(UserWarning, match="sees 12 tokens at once, and the text has 7 .* cut after 6 new ones"):
+    with pytest.warns(UserWarning, match="sees 12 tokens at once, and the text has 7 .* limited to 6 new tokens"):
         assert inspect(model, "bad egg") == document  # its own number, 8, is more than fits
     with pytest.raises(ConfigError, match="without 'target'"):
         inspect(model, "bad egg", target="a")

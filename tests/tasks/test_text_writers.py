@@ -73,7 +73,7 @@ def test_an_empty_text_is_the_start_of_any_and_a_space_is_text(tmp_path: Path) -
     nothing = publish(
         tmp_path / "none", published.gpt2(bos_token_id=None, eos_token_id=None), generation={"max_new_tokens": 6}
     )
-    with pytest.raises(DataError, match="text 2: this model cannot begin from nothing"):
+    with pytest.raises(DataError, match="text 2: this model has no start token"):
         import_model(nothing, tmp_path / "bare").predict(["a", ""])
 
 

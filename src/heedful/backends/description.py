@@ -152,9 +152,7 @@ def stack_refusals(stack: Any, kind: type[core.Stack]) -> Iterator[Reason]:
         if rules != ([Causal] if kind is core.Decoder else []):
             names = ", ".join(rule.__name__ for rule in rules) or "nothing"
             default = "causal()" if kind is core.Decoder else "everything()"
-            yield Reason(
-                f"layers.{index}" if len(stack.masks) > 1 else "", f"its mask ({names}) is another than {default}"
-            )
+            yield Reason(f"layers.{index}" if len(stack.masks) > 1 else "", f"its mask ({names}) is not {default}")
     yield from within("positions", only(stack.positions, *POSITIONS))
     if not len(stack.layers):
         yield Reason("", "it has no layers")

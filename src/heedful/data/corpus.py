@@ -93,7 +93,7 @@ def text_files(paths: Iterable[str | Path], reading: CorpusReport | None = None)
     if not files:
         raise DataError(
             f"no text among {', '.join(map(str, paths))} ({reading.explain_skipped()}); "
-            "endings read are .txt, .md and .jsonl"
+            "supported are .txt, .md and .jsonl"
         )
     return files
 

@@ -94,7 +94,7 @@ def _of_pillow(image: Any) -> Pixels:
         if upright.mode.startswith("I;16"):
             return (np.asarray(upright)[..., None] >> 8).astype(np.uint8)
         if upright.mode in ("I", "F"):
-            raise DataError("its pixels are 32-bit numbers, and nothing says which is white; save it with 8 bits")
+            raise DataError("its pixels are 32-bit numbers, and the value of white is unknown; save it with 8 bits")
         gray = upright.mode in ("1", "L")
         mode = "RGBA" if upright.has_transparency_data else "L" if gray else "RGB"
         return np.atleast_3d(np.asarray(upright.convert(mode)))

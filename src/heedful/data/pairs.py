@@ -187,7 +187,7 @@ class _Direction:
         columns = ",".join(other.get(name, name) for name in self._reading.columns or (source, target))
         raise DataError(
             f"{self._file}: {self._swapped} of {self._seen} pairs are the wrong way round for {source} to {target}; "
-            f"swap --source and --target, or say in which order the columns stand: --columns {columns}"
+            f"swap --source and --target, or give the order of the columns: --columns {columns}"
         )
 
 

@@ -135,5 +135,5 @@ def _write_arrays(paths: Sequence[Path], encoded: Iterable[Encoded], vocab_size:
             lengths.write(np.array([len(source), len(target)], dtype=np.int32).tobytes())
             places.write(np.array([files.setdefault(name, len(files)), line], dtype=np.int32).tobytes())
     if not rows:
-        raise DataError("there is no pair to store: the input was empty, or every pair was left out")
+        raise DataError("there is no pair to store: the input was empty, or every pair was dropped")
     return {"rows": rows, "bits": bits, "files": list(files)}

@@ -85,7 +85,7 @@ def unseen(character: str) -> str:
     """Return the error message for a character without a token."""
     return (
         f"the character {character!r} (U+{ord(character):04X}) was not in the text this model learned from, "
-        "and it knows no others; leave it out, or train a model over pieces (bpe), which spells what it does not know"
+        "and it knows no others; leave it out, or train a model with BPE, which spells unknown characters in bytes"
     )
 
 

@@ -292,8 +292,8 @@ def check_unicode(*texts: str) -> None:
             text.encode()
         except UnicodeEncodeError as error:
             raise DataError(
-                f"half a surrogate pair, U+{ord(text[error.start]):04X}, stands at character {error.start} of the "
-                "text; it is no character, and the text was damaged where it was written or read"
+                f"half a surrogate pair, U+{ord(text[error.start]):04X}, is at character {error.start} of the text; "
+                "it is not a character, so the text was damaged when it was written or read"
             ) from None
 
 

@@ -108,7 +108,7 @@ def _refuse_missing_layers(module: nn.Module, layers: tuple[int, ...]) -> None:
 def _refuse_missing_heads(path: str, part: nn.Module, heads: tuple[int, ...]) -> None:
     """Raise for heads that this attention does not have, and for a decoder without attention."""
     if isinstance(part, RecurrentDecoder) and isinstance(part.attention, NoAttention):
-        raise RecordingError("this recurrent model has no attention, so there are no weights to look at")
+        raise RecordingError("this recurrent model has no attention, so there are no weights to record")
     n_heads = part.n_heads if isinstance(part, MultiHeadAttention) else 1
     for head in heads:
         if head >= n_heads:
@@ -128,7 +128,7 @@ def _refuse_compiled(module: nn.Module) -> None:
     for path, part in module.named_modules():
         if hasattr(part, "_orig_mod") or getattr(part, "_compiled_call_impl", None) is not None:
             raise RecordingError(
-                f"{path or type(part).__name__} is compiled, and a compiled model cannot be recorded; "
+                f"{path or type(part).__name__} is compiled, and compiled models cannot be recorded; "
                 "record the eager module (model._orig_mod, or a copy loaded without compiling)"
             )
 

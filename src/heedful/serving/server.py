@@ -137,13 +137,13 @@ def listen(settings: Settings) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:
-        raise ListenError(f"cannot listen at {host!r}: {getattr(error, 'strerror', None) or error}") from None
+        raise ListenError(f"cannot listen on {host!r}: {getattr(error, 'strerror', None) or error}") from None
     dual_stack = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
     try:
         return socket.create_server(address, family=family, backlog=settings.max_connections, dualstack_ipv6=dual_stack)
     except OSError as error:
         reason = REASONS.get(error.errno or 0, error.strerror)
-        raise ListenError(f"cannot listen at {host}, port {port}: {reason}") from None
+        raise ListenError(f"cannot listen on {host}, port {port}: {reason}") from None
 
 
 def address(listener: socket.socket) -> str:

@@ -164,7 +164,7 @@ def _modules(path: Path) -> Iterator[tuple[str, str]]:
             modules = json.loads(file.read(LARGEST))
         entries = [(str(module["type"]).rpartition(".")[2], str(module["path"])) for module in modules]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ConfigError(f"{path} is no list of modules: {error}") from None
+        raise ConfigError(f"{path} is not a list of modules: {error}") from None
     for kind, name in entries:
         if name and not FOLDER.fullmatch(name):
             raise ConfigError(f"{path}: a module's path is the name of a folder beside it, not {name!r}")

@@ -391,7 +391,7 @@ def read_metadata(folder: Path) -> TextMetadata:
     try:
         return TextMetadata.from_dict(read_mapping(path))
     except ConfigError as error:
-        raise DataError(f"{path}: what training must know of its data cannot be read: {error}") from None
+        raise DataError(f"{path}: the metadata of the training data cannot be read: {error}") from None
 
 
 def prepare_tokenizer(

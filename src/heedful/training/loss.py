@@ -104,9 +104,7 @@ class _CrossEntropy(torch.autograd.Function):
 def _block_loss(logits: Tensor, target: Tensor, smoothing: float, weight: float) -> tuple[Tensor, Tensor]:
     """Return the losses (n,) of logits (P, n, V), with smoothing and divergence and without."""
     logs = exact(logits).log_softmax(dim=-1)
-    costs = -logs.gather(-1, target.expand(len(logs), -1)[..., None]).squeeze(-1)
-    plain = costs.mean(dim=0)
-    smoothed = torch.lerp(costs, -logs.mean(dim=-1), smoothing).mean(dim=0) if smoothing else plain
+    smoothed, plain = (cost.mean(dim=0) for cost in costs(logs, target.expand(len(logs), -1), smoothing))
     if len(logs) == 2:
         difference = logs[0] - logs[1]
         p, q = logs.exp_()
@@ -149,6 +147,12 @@ def blocks(logits: Tensor) -> list[slice]:
 def exact(logits: Tensor) -> Tensor:
     """Convert 16-bit logits to float32: they have too few digits for a sum over a vocabulary."""
     return logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
+
+
+def costs(logs: Tensor, target: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    """Return the cross-entropies (…) of log-probabilities (…, V) and targets (…), with smoothing and without."""
+    plain = -logs.gather(-1, target[..., None]).squeeze(-1)
+    return torch.lerp(plain, -logs.mean(dim=-1), smoothing) if smoothing else plain, plain
 
 
 def subtract_target(slope: Tensor, target: Tensor, *, smoothing: float, share: float = 1.0) -> None:

@@ -84,7 +84,7 @@ def test_invalid_queries_and_lines_are_reported(model: Any, tmp_path: Path) -> N
     assert f"at most {LIMIT}" in index.refused[1].fault
     with pytest.raises(DataError, match="empty"):
         index.search("  ")
-    with pytest.raises(ConfigError, match="at least one"):
+    with pytest.raises(ConfigError, match="at least 1"):
         index.search("good", 0)
 
 

@@ -160,7 +160,7 @@ def test_one_class(tmp_path: Path) -> None:
 def test_too_few_images(tmp_path: Path) -> None:
     with pytest.raises(TooLittleDataError, match="8 images of 3 classes are too few to hold some out"):
         read(tmp_path, npz(tmp_path / "set.npz", 8))
-    with pytest.raises(TooLittleDataError, match="there is no image to train on: 0 were found"):
+    with pytest.raises(TooLittleDataError, match="there is no image to train on; 0 were found"):
         read(tmp_path, npz(tmp_path / "none.npz", 0))
 
 
@@ -169,14 +169,14 @@ def test_only_broken_images(tmp_path: Path) -> None:
         (tmp_path / "set" / name).mkdir(parents=True)
         (tmp_path / "set" / name / "1.png").write_bytes(b"no image")
     with pytest.raises(
-        TooLittleDataError, match=r"no image to train on: 2 were found; the first: .*a/1\.png \(it is not"
+        TooLittleDataError, match=r"no image to train on; 2 were found; the first: .*a/1\.png \(it is not"
     ):
         read(tmp_path, str(tmp_path / "set"))
 
 
 def test_training_images_all_in_validation(tmp_path: Path) -> None:
     path = npz(tmp_path / "set.npz", 20)
-    with pytest.raises(TooLittleDataError, match="no image to train on: 20 were found; the first"):
+    with pytest.raises(TooLittleDataError, match="no image to train on; 20 were found; the first"):
         read(tmp_path, path, valid=(path,))
 
 

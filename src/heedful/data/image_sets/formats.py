@@ -221,7 +221,7 @@ def _npz_header(stream: IO[bytes], archive: zipfile.ZipFile, path: Path, name: s
         raise DataError(f"{path}: {name} is stored column by column; save np.ascontiguousarray({name})")
     there = archive.getinfo(name + ENDING).file_size - stream.tell()
     if math.prod(shape) * dtype.itemsize != there:
-        raise DataError(f"{path}: {name} claims the shape {shape} of {dtype}, but {there:,} bytes are there")
+        raise DataError(f"{path}: {name} claims the shape {shape} of {dtype}, but has {there:,} bytes")
     return shape, dtype
 
 

@@ -257,7 +257,7 @@ def find_files(
             elif not path.is_dir():
                 raise DataError(f"{file}: the file is given twice")
     if what and not files:
-        raise DataError(f"no {what} was given; the endings read are {', '.join(endings)}")
+        raise DataError(f"no {what} was given; supported file endings are {', '.join(endings)}")
     return list(files.values())
 
 

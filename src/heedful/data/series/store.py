@@ -153,7 +153,7 @@ def _write_arrays(paths: Sequence[Path], series: Sequence[Series], scale: Column
                 scaled = scale.apply(item.values).astype(np.float32)
             if np.isinf(scaled).any():
                 step = int(np.flatnonzero(np.isinf(scaled).any(axis=1))[0])
-                raise DataError(f"{item.place(step)}: a value is too large beside those of the training part")
+                raise DataError(f"{item.place(step)}: a value is too large compared with the training data")
             whole = whole and not np.isnan(scaled).any()
             values.write(scaled.tobytes())
             times.write((np.zeros(len(item), np.int64) if item.times is None else item.times).tobytes())

@@ -281,7 +281,7 @@ def _step(cell: str, place: str) -> float:
         number = np.nan
     if not np.isfinite(number):
         raise DataError(
-            f"{place}: {cell!r:.100} is no date; dates are written 2013-03-01, 2013/03/01, 20130301 or "
+            f"{place}: {cell!r:.100} is not a date; dates are written 2013-03-01, 2013/03/01, 20130301 or "
             "2013-03-01 16:30:00, and steps as numbers"
         )
     return number
@@ -299,7 +299,7 @@ def _date(cell: str, place: str) -> datetime:
         time = f"0{time}" if time[1:2] == ":" else time
         return datetime.fromisoformat(f"{match['year']}-{match['month']:0>2}-{match['day'] or '01':0>2}T{time}")
     except ValueError:
-        raise DataError(f"{place}: {cell!r:.100} is no date as in the lines before, such as 2013-03-01") from None
+        raise DataError(f"{place}: {cell!r:.100} is not a date as in earlier lines, such as 2013-03-01") from None
 
 
 def descending(times: Times) -> bool:
@@ -313,8 +313,8 @@ def check_order(times: Times, place: Any) -> None:
     if (counts > 1).any():
         row = int(np.flatnonzero(np.arange(len(times)) != first[inverse])[0])
         raise DataError(
-            f"{place(row)}: {format_time(times[row])} was there before, at {place(int(first[inverse[row]]))}; "
-            "a step comes once. Are these several series? Then a column 'symbol' or 'unique_id' must tell them apart"
+            f"{place(row)}: {format_time(times[row])} occurred before, at {place(int(first[inverse[row]]))}. "
+            "If these are several series, a column 'symbol' or 'unique_id' must tell them apart"
         )
     wrong = np.flatnonzero(times[1:] < times[:-1])
     if len(wrong):

@@ -112,7 +112,7 @@ def _check_tokens(predictor: Any, item: Any, overrides: dict[str, Any]) -> None:
         return
     texts = item if isinstance(item, tuple) else (item,)
     n_input = sum(len(encode(predictor.tokenizer, text)) for text in texts)
-    reason = f"a look shows at most {MAX_TOKENS} tokens, but this text has {n_input:,}"
+    reason = f"a page shows at most {MAX_TOKENS} tokens, but this text has {n_input:,}"
     if n_input > MAX_TOKENS:
         raise APIError(400, f"{reason}; shorten it")
     if predictor.output_kind == "continuation":

@@ -233,7 +233,7 @@ def newest(series: object, length: int) -> NDArray[np.float64]:
     if values.ndim not in (1, 2) or values.size == 0:
         raise DataError(f"{FORMS}; this one has the shape {values.shape}")
     if np.isinf(values).any():
-        raise DataError("it holds an infinite number; None or NaN says that a step was not observed")
+        raise DataError("it holds an infinite number; use None or NaN for a step that was not observed")
     return values
 
 

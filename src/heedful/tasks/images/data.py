@@ -227,7 +227,7 @@ def _labels(report: DataReport[ImageReport], trained: ImageSettings | None) -> t
     for purpose, part in (("train", train), ("validate", valid)):
         if part is not None and not part.kept:
             first = next((f"; the first: {tally.places[0]}" for tally in part.dropped.values()), "")
-            raise TooLittleDataError(f"there is no image to {purpose} on: {part.total:,} were found{first}", report)
+            raise TooLittleDataError(f"there is no image to {purpose} on; {part.total:,} were found{first}", report)
     present = sorted_labels(label for label, n in train.labels.items() if n > 0)
     labels = trained.labels if trained else present
     if len(present) < 2:

@@ -132,7 +132,7 @@ class CausalLanguageModel(TextGenerator):
         ids = encode(self.tokenizer, text)
         if not ids:
             if self.settings.tokens.start is None:
-                raise DataError("this model cannot begin from nothing; give it some text to continue")
+                raise DataError("this model has no start token; give it some text to continue")
             ids = [self.settings.tokens.start]
         return [within(ids, self.limit)]
 

@@ -86,7 +86,7 @@ class TextToTextConfig(RunConfig):
     preset: ClassVar[str] = PRESET
     supports_r_drop: ClassVar[bool] = True
 
-    prefix: str = ""  # Text before every source, in training and in use
+    prefix: str = ""  # Text before every source, in training and prediction
     base: str | None = None  # Folder of a model to start from, with its tokenizer; None starts from scratch
     data: ExamplesConfig = field(default_factory=ExamplesConfig)
     tokenizer: PiecesConfig = field(default_factory=PiecesConfig)

@@ -35,6 +35,16 @@ class StepStatus(NamedTuple):
     factor: Tensor  # for the gradients: 1 / n, or less where they are clipped
 
 
+def step_status(norm: Tensor, sums: Tensor, max_norm: float) -> StepStatus:
+    """Compute the status from the gradients' norm and the sums (total, plain, n). A `max_norm` of 0 clips nothing."""
+    total, _, n = sums
+    norm = norm / n
+    finite = norm.isfinite() & total.isfinite()
+    clipping = (max_norm / (norm + EPSILON)).clamp(max=1.0) if max_norm else torch.ones_like(norm)
+    values = torch.cat([sums, torch.stack([norm, finite]).to(sums.dtype)])
+    return StepStatus(values, (~finite).float(), clipping / n)
+
+
 class ReplicatedModel:
     """The whole module. `origin` is the objective's module; `module` is a copy that shares its tensors and computes."""
 
@@ -62,22 +72,14 @@ class ReplicatedModel:
         """Called after the weights have changed."""
 
     def step_status(self, sums: Tensor, max_norm: float) -> StepStatus:
-        """Return the status of a step from the gradients in all processes and the sums (total, plain, n).
-
-        A `max_norm` of 0 clips nothing.
-        """
+        """Return the status of a step from the gradients in all processes and the loss sums."""
         gradients = [weight.grad for weight in self.weights.values() if weight.grad is not None]
         if not self.divided and gradients and all(map(over_tables, gradients)):
             from ...backends.triton.foreach import PointerTable, fused_step_status
 
             self._gradient_table = PointerTable.of(gradients, old=self._gradient_table)
             return StepStatus(*fused_step_status(self._gradient_table, sums, max_norm, EPSILON))
-        total, _, n = sums
-        norm = self.norm(gradients) / n
-        finite = norm.isfinite() & total.isfinite()
-        clipping = (max_norm / (norm + EPSILON)).clamp(max=1.0) if max_norm else torch.ones_like(norm)
-        values = torch.cat([sums, torch.stack([norm, finite]).to(sums.dtype)])
-        return StepStatus(values, (~finite).float(), clipping / n)
+        return step_status(self.norm(gradients), sums, max_norm)
 
     def norm(self, gradients: list[Tensor]) -> Tensor:
         """Return the norm of the gradients over all processes."""

@@ -106,7 +106,7 @@ class ProcessGroup(SingleProcess):
             store = TCPStore(host, port, is_master=False, wait_for_workers=False, timeout=timeout)
         except dist.DistError as error:
             why = str(error).splitlines()[0]
-            raise HeedfulError(f"process {rank} of {size} cannot meet the others at {host}:{port}: {why}") from error
+            raise HeedfulError(f"process {rank} of {size} cannot reach the others at {host}:{port}: {why}") from error
         has_agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
         self.heartbeat = Heartbeat(store, rank, size, keeps_store=rank == 0 and not has_agent)
         self.barrier()
