@@ -97,8 +97,7 @@ class TextToTextConfig(RunConfig):
     def check(self) -> None:
         self.require(
             isinstance(self.model, T5Config | EncoderDecoderTransformerConfig | ComposedConfig),
-            f"a model of the family {self.model.title!r} does not answer a text with another; t5, bart, marian and "
-            "original do",
+            f"a model of the family {self.model.title!r} does not map text to text; t5, bart, marian and original do",
         )
         self.require(
             getattr(self.model, "target_vocab_size", None) in (None, self.model.vocab_size),  # type: ignore[attr-defined]
