@@ -36,6 +36,7 @@ from .predictor import Confidence, ScoredAnswer, Translator, TranslatorSettings
 PRESET = "small"
 DEFAULT_MAX_TOKENS = 1024
 TOKENIZER = "the tokeniser settings"
+TOO_MANY_TOKENS = "too many tokens"  # why a pair is dropped
 SAMPLES = 200  # translations that metrics.json shows
 CANDIDATES = 4  # of each sentence, from which the confidence is learned
 
@@ -139,8 +140,16 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
             tokenizers.save(folder)
 
             def write(name: str, pairs: Iterator[Pair], part: PairReport) -> TokenStore:
-                def drop(pair: Pair, _: int) -> None:
-                    part.drop_kept("too many tokens", pair.place, *pair.texts)
+                longest = 0
+
+                def drop(pair: Pair, length: int) -> None:
+                    nonlocal longest
+                    longest = max(longest, length)
+                    part.drop_kept(TOO_MANY_TOKENS, pair.place, *pair.texts)
+                    if config.data.max_tokens is None:
+                        room = getattr(config.model, "max_length", None)
+                        setting = "data.max_tokens" if room is None else "model.max_length"
+                        part.advise(TOO_MANY_TOKENS, f"{setting}={longest}", pair.texts)
 
                 sides, limit = (tokenizers.source, tokenizers.target), config.limit
                 rows = encode_pairs(pairs, *sides, max_tokens=limit, too_long=drop)
