@@ -30,7 +30,7 @@ from ..bundle import Bundle, is_bundle
 from ..run import DataReport, Files, RunConfig, TrainingData
 from ..run.task import START as START_WEIGHTS
 from ..run.task import Split, write_start_weights
-from ..seq2seq import split_pairs
+from ..seq2seq import length_setting, split_pairs
 from .predictor import TextToTextGenerator
 
 PRESET = "tiny"  # learns a small task in fewer steps than t5-tiny and bart-tiny
@@ -368,19 +368,23 @@ def encode_examples(
     special, first = {tokens.pad, *tokens.end}, tokens.forced_first
     unknown = tokenizer.id_of(tokenizer.role("unk_token") or "<unk>")
     limit = config.source_limit
+    longest: Counter[str] = Counter()  # by the reason to drop
     for example in examples:
         source, target = tokenizer.encode(example.text), tokenizer.encode(example.target)
         target = target if first is None or target[:1] == [first] else [first, *target]
         is_long = len(source) > limit
-        reason = None
+        reason = setting = None
         if is_long and not config.data.cut:
-            reason = "too many tokens in the source"
+            reason, setting, length = "too many tokens in the source", "max_source_tokens", len(source)
         elif len(target) > config.target_limit:
-            reason = "too many tokens in the target"
+            reason, setting, length = "too many tokens in the target", "max_target_tokens", len(target)
         elif not special.isdisjoint(target[:-1]):
             reason = "a special token inside the target"
         if reason is not None:
             reading.drop_kept(reason, example.place, *example.texts)
+            if setting is not None and getattr(config.data, setting) is None:
+                longest[reason] = max(longest[reason], length)
+                reading.advise(reason, length_setting(config, f"data.{setting}", longest[reason]), example.texts)
             continue
         if is_long:
             source = truncate(tokenizer, source, limit)

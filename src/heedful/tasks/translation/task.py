@@ -27,7 +27,7 @@ from ..run import DataReport, Files, RunConfig, TooLittleDataError
 from ..run import train as train_task
 from ..run.task import DATA, SCRATCH, TRAIN, VALID, settings_json
 from ..scoring import Score, by_length, calibration_error, corpus_scores, exact_share, main_metric, sentence_score
-from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Seq2SeqTask, length_limits
+from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Seq2SeqTask, length_limits, length_setting
 from ..text_generator import SOURCE, TARGET, Answer, unfinished_share
 from .data import PairData, Tokenizers, has_single_sentences, split_sentence_pairs, validation_texts
 from .inspection import attention_maps
@@ -147,9 +147,8 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
                     longest = max(longest, length)
                     part.drop_kept(TOO_MANY_TOKENS, pair.place, *pair.texts)
                     if config.data.max_tokens is None:
-                        room = getattr(config.model, "max_length", None)
-                        setting = "data.max_tokens" if room is None else "model.max_length"
-                        part.advise(TOO_MANY_TOKENS, f"{setting}={longest}", pair.texts)
+                        setting = length_setting(config, "data.max_tokens", longest)
+                        part.advise(TOO_MANY_TOKENS, setting, pair.texts)
 
                 sides, limit = (tokenizers.source, tokenizers.target), config.limit
                 rows = encode_pairs(pairs, *sides, max_tokens=limit, too_long=drop)
