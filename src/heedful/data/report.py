@@ -88,6 +88,7 @@ class SplitReport:
         self.labels: Counter[str] = Counter()
         self.kept = 0
         self.extra: dict[str, Any] = {}
+        self._cautions: list[str] = []
         self._advice: dict[str, tuple[str, str]] = {}  # a setting and an example for reasons to drop
 
     @property
@@ -107,6 +108,10 @@ class SplitReport:
         """Count something noteworthy about an example that is used."""
         self.noted.setdefault(what, Tally()).add(place)
 
+    def caution(self, sentence: str) -> None:
+        """Warn of something that is probably wrong."""
+        self._cautions.append(sentence)
+
     def advise(self, reason: str, setting: str, texts: Sequence[str]) -> None:
         """Say which setting keeps what a default drops for this reason. The texts are of one such example."""
         excerpts = (f"{text[:EXCERPT]}{'…' * (len(text) > EXCERPT)}" for text in texts)
@@ -115,9 +120,9 @@ class SplitReport:
 
     @property
     def warnings(self) -> list[str]:
-        """A sentence for each reason for which defaults drop more than a few examples."""
+        """What is probably wrong with the data, and the reasons for which defaults drop more than a few examples."""
         total = self.kept + sum(tally.count for tally in self.dropped.values())
-        return [
+        return self._cautions + [
             f"{tally.count:,} of {total:,} {self.unit} ({tally.count / total:.1%}) are dropped: {reason}, "
             f"such as {tally.places[0]}: {example}; to keep them: --set {setting}"
             for reason, (setting, example) in self._advice.items()
