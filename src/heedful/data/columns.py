@@ -68,7 +68,7 @@ class TableKind:
 
 
 class ColumnProfile:
-    """What the cells of a column are like. Identifiers, numbers and what always begins alike are no texts."""
+    """What the cells of a column are like. Numbers are no texts."""
 
     def __init__(self, cells: Sequence[Any]) -> None:
         self.cells = [str(cell) if isinstance(cell, str | int | float) else "" for cell in cells]
@@ -76,9 +76,9 @@ class ColumnProfile:
         self.length = sum(map(len, self.cells)) / self.n
         self.repeats = 2 * self.distinct <= self.n  # as classes do
         alike = Counter(cell[:BEGINNING] for cell in self.cells).most_common(1)[0][1]
-        has_words = 2 * sum(any(map(str.isalpha, cell)) for cell in self.cells) > self.n
-        self.is_text = has_words and (self.n < FEW or 2 * alike < self.n)
-        self.is_odd = not has_words and self.n >= MANY
+        self.is_text = 2 * sum(any(map(str.isalpha, cell)) for cell in self.cells) > self.n
+        self.is_remark = 2 * alike > self.n >= FEW  # such as an attribution
+        self.is_odd = not self.is_text and self.n >= MANY
 
 
 @dataclass(frozen=True)
@@ -97,15 +97,13 @@ class ColumnSelection:
         """Parse the option: ("review", "stars") by name, ("2", "1") by number, or ("label", "-", "text") by order."""
         names = tuple(column.strip() for column in columns or ())
         two, three = kind.roles(2), kind.roles(3)
-        if names and {*names} <= {*two, *three, OTHER}:
-            if sorted(role for role in names if role != OTHER) in (sorted(two), sorted(three)):
-                return cls(kind, order=names)
-            allowed = f"name {','.join(two)} or {','.join(three)}, in any order, and {OTHER} for something else"
-            raise ConfigError(f"--columns {','.join(names)}: {allowed}")
-        if names and (len({*names}) not in (2, 3) or not all(names) or len({*names}) < len(names)):
+        if sorted(role for role in names if role != OTHER) in (sorted(two), sorted(three)):
+            return cls(kind, order=names)
+        are_distinct = len({*names} - {""}) == len(names) in (2, 3)
+        if names and (not are_distinct or {*names} <= {*two, *three, OTHER}):
             raise ConfigError(
-                f"--columns {','.join(names)}: give the names ({kind.example}) or numbers (2,1) of {' and '.join(two)} or "
-                f"of {', '.join(three)}; or what each column holds: {', '.join({**dict.fromkeys(three), OTHER: 0})}"
+                f"--columns {','.join(names)}: give the names ({kind.example}) or numbers (2,1) of {' and '.join(two)} "
+                f"or {', '.join(three)}; or say for each column which it holds, and {OTHER} for something else"
             )
         return cls(kind, names=names)
 
@@ -125,7 +123,8 @@ class ColumnSelection:
         roles = self._usual(index)
         usual, given = kind.places(roles), kind.places(dict(enumerate(self.order)))
         if len(self.order) > len(header):
-            raise DataError(f"--columns {','.join(self.order)}: there are only {len(header)} columns")
+            order = ",".join(self.order)
+            raise DataError(f"{order}: there are only {len(header)} columns; {self._remedy(header, profiles)}")
         if given and usual and given != usual:
             order = ",".join(self.order)
             raise DataError(f"the header names the columns {','.join(header)}, but {order} was asked for")
@@ -165,14 +164,14 @@ class ColumnSelection:
     def _guesses(self, profiles: Sequence[ColumnProfile], known: Mapping[str, int]) -> Iterator[tuple[int, int]]:
         """Yield the columns that could be the text and the label; those with usual names are known."""
         free = [place for place in range(len(profiles)) if place not in known.values()]
-        texts = [place for place in free if profiles[place].is_text]
+        texts = [place for place in texts_among(profiles) if place in free]
         text, label = known.get(self.kind.text), known.get(self.kind.label)
         if not self.kind.has_classes:
             rest = free if len(profiles) == 2 else texts
             if len(rest) == (text is None) + (label is None):
                 yield rest[0] if text is None else text, rest[-1] if label is None else label
             return
-        texts = [place for place in texts if not profiles[place].repeats] or texts
+        texts = [place for place in free if profiles[place].is_text and not profiles[place].repeats] or texts
         longest = max((profiles[place].length for place in texts), default=0)
         texts = [place for place in texts if 2 * profiles[place].length > longest] if text is None else [text]
         labels = [
@@ -195,7 +194,9 @@ class ColumnSelection:
     def _doubt(self, header: Sequence[str], profiles: Sequence[ColumnProfile], places: ColumnPlaces) -> str:
         """Return a warning if a column obviously holds something else than what it is read as."""
         text, label = places.texts[0], places.label
-        better = next((place for place, profile in enumerate(profiles) if profile.is_text and place != text), None)
+        others = [place for place in texts_among(profiles) if place not in (text, label)]
+        others += [label] if self.kind.has_classes and profiles[label].is_text else []
+        better = next(iter(others), None)
         if profiles[text].is_odd and better is not None:
             other = text if better == label else label
             return (
@@ -224,6 +225,13 @@ class ColumnSelection:
             f"{there}. Give the names or numbers of the {self.kind.text} and the {self.kind.label}, in this order: "
             f"--columns {text + 1},{label + 1}"
         )
+
+
+def texts_among(profiles: Sequence[ColumnProfile]) -> list[int]:
+    """Return the columns of texts; of more than two, those that are no remarks."""
+    texts = [place for place, profile in enumerate(profiles) if profile.is_text]
+    real = [place for place in texts if not profiles[place].is_remark]
+    return real if len(texts) > 2 <= len(real) else texts
 
 
 def are_numbers(columns: Sequence[str] | None) -> bool:

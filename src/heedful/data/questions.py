@@ -79,7 +79,7 @@ def read_questions(
     if columns is not None and len(columns) not in (3, 4):
         raise ConfigError(
             f"--columns {','.join(columns)}: name the question's, the context's and the answer's column, and the "
-            "answer start's where there is one: question,context,answer,answer_start"
+            "answer start's where there is one, or their numbers: question,context,answer,answer_start or 1,2,3"
         )
     for path in question_files(paths, report):
         yield from _read_file(InputFile(path, report), columns)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
-from ..columns import ColumnProfile
+from ..columns import ColumnProfile, texts_among
 from ..languages import Languages
 from ..pairs import Pair
 from .files import ARRAY, InputFile, OtherLanguageError, TableRow, suffix_of
@@ -61,7 +61,7 @@ def _pairs(
             ColumnProfile(cells) for cells in zip(*(row for _, row in sample if len(row) == width), strict=True)
         ]
         if not header and not languages.columns and width > 2:
-            guess = languages.guess({place: profile.cells for place, profile in enumerate(profiles) if profile.is_text})
+            guess = languages.guess({place: profiles[place].cells for place in texts_among(profiles)})
             if guess is None and unnamed:
                 raise OtherLanguageError(
                     f"{file.name}:{number}: {width} columns, {','.join(columns)[:100]}, and none is named "
