@@ -6,7 +6,7 @@ import hashlib
 import json
 import tracemalloc
 import unicodedata
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 
 import numpy as np
@@ -185,7 +185,9 @@ def test_duplicates_are_remembered_in_little_memory() -> None:
     many = (Pair(f"{n} {'x' * 900}", f"{n} {filler}", "a", n) for n in range(5_000))
     tracemalloc.start()
     try:
-        assert sum(1 for _ in clean(many, CleaningConfig(), "en", "ko")) == 5_000
+        reading = PairReport()
+        clean(many, CleaningConfig(), "en", "ko", reading, store=lambda pairs: deque(pairs, maxlen=0))
+        assert reading.kept == 5_000
         assert tracemalloc.get_traced_memory()[1] < 5_000 * 250
     finally:
         tracemalloc.stop()
@@ -244,3 +246,52 @@ def test_pairs_that_are_only_judged_all_come_through_unless_they_are_the_wrong_w
     swapped = [Pair(pair.target, pair.source, "f", pair.line) for pair in right]
     with pytest.raises(DataError, match="--columns en,ko"):
         list(in_direction(swapped, "ko", "en", PairReport()))
+
+
+# ── limits that follow from the data
+
+
+def warned_setting(reading: PairReport) -> dict[str, object]:
+    """The settings that the warnings of a report name."""
+    settings = [warning.rsplit("--set data.", 1)[1].split("=") for warning in reading.warnings]
+    return {name: json.loads(value) for name, value in settings}
+
+
+def reading_of(texts: list[tuple[str, str]], **config: object) -> PairReport:
+    reading = PairReport()
+    kept = clean(pairs_of(*texts), CleaningConfig.from_dict(config), "en", "ko", reading)
+    assert sum(1 for _ in kept) == sum(1 for _ in kept) == reading.kept
+    return reading
+
+
+USUAL = [(f"{n} even text " * (1 + n % 9), f"{n} 고른 글 " * (1 + n % 9)) for n in range(190)]
+FAULTS = {
+    "too uneven": lambda n: (f"{n} short", f"{n} 길다 " * 100),
+    "too long": lambda n: (f"{n} long text " * 200, f"{n} 긴 글이다 " * 200),
+    "longer than any text": lambda n: (f"{n} long text " * 3000, f"{n} 긴 글이다 " * 3000),
+    "wrong script": lambda n: (f"{n} untranslated", f"{n} untranslated text"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_more_than_two_percent_are_never_dropped_without_the_setting_that_keeps_them(fault: str) -> None:
+    few, many = ([*USUAL, *map(FAULTS[fault], range(count))] for count in (3, 10))
+    assert (reading_of(few).kept, reading_of(few).warnings) == (190, [])
+    reading = reading_of(many)
+    assert reading.kept == 190
+    assert "10 of 200 pairs (5.0%) are dropped" in reading.warnings[0]
+    assert "such as a.tsv:191: 0 " in reading.warnings[0]
+    assert reading.to_dict()["warnings"] == reading.warnings
+    assert reading_of(many, **warned_setting(reading)).kept == 200
+    given = {"max_ratio": 5.0, "max_characters": 1000, "check_script": True}
+    assert (reading_of(many, **given).kept, reading_of(many, **given).warnings) == (190, [])  # as it was asked for
+
+
+@pytest.mark.parametrize("share", [0.25, 1.0])
+@pytest.mark.parametrize("fault", ["too uneven", "too long", "wrong script"])
+def test_what_is_usual_for_the_data_is_no_reason_to_drop_it(fault: str, share: float) -> None:
+    texts = [*USUAL[: round(200 * (1 - share))], *map(FAULTS[fault], range(round(200 * share)))]
+    reading = reading_of(texts)
+    assert (reading.kept, reading.warnings) == (200, [])
+    (note,) = reading.notes
+    assert note.startswith("limits that fit the data: data.")

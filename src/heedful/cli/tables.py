@@ -56,6 +56,8 @@ def _show_reading(title: str, read: Mapping[str, Any], held_out: int = 0) -> Non
     console.print(table)
     for note in read.get("notes", ()):
         say(note)
+    for warning in read.get("warnings", ()):
+        warn(f"warning: {warning}")
 
 
 def _count(file: Mapping[str, Any]) -> int:

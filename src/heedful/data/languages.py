@@ -2,11 +2,12 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
 from ..errors import DataError
+from .columns import are_numbers
 
 CODE = re.compile(r"[a-z]{2,3}([-_][a-z0-9]{1,8})*", re.IGNORECASE)
 
@@ -49,7 +50,8 @@ class Languages:
         if self.places(self.order) is None:
             raise DataError(
                 f"the columns {','.join(self.columns)} do not name both languages; say for example "
-                f"{self.source},{self.target} or {self.target},{self.source}, and anything for a column to leave out"
+                f"{self.source},{self.target} or {self.target},{self.source}, and anything for a column to leave out, "
+                f"or give the numbers of the two columns, {self.source} first: 2,1"
             )
 
     def __str__(self) -> str:
@@ -65,10 +67,25 @@ class Languages:
         return any(matches(wanted, word) for wanted in (self.source, self.target)) or script_of(word) is not None
 
     def places(self, names: Sequence[str]) -> tuple[int, int] | None:
-        """Return where source and target stand among these names, or None."""
+        """Return where source and target stand among these names, or None; two numbers say it, counted from 1."""
+        if names == self.columns and len(names) == 2 and are_numbers(names):
+            return int(names[0]) - 1, int(names[1]) - 1
         source = next((place for place, name in enumerate(names) if _names(self.source, name)), None)
         target = next((place for place, name in enumerate(names) if _names(self.target, name)), None)
         return None if source is None or target is None or source == target else (source, target)
+
+    def guess(self, columns: Mapping[int, Sequence[str]]) -> tuple[int, int] | None:
+        """Return the columns of source and target among columns of texts, by their scripts; the source comes first."""
+        found: list[int] = []
+        for code in (self.source, self.target):
+            script = script_of(code)
+            suitable = (
+                place
+                for place, cells in columns.items()
+                if script is None or 2 * sum(bool(SCRIPTS[script].search(cell)) for cell in cells) >= len(cells)
+            )
+            found += [next((place for place in suitable if place not in found), -1)]
+        return None if -1 in found else (found[0], found[1])
 
     def keys(self, names: Sequence[str]) -> tuple[int, int] | None:
         """Return the same as `places`; names such as source and target count too, with the languages of `order`."""

@@ -5,16 +5,18 @@ What is dropped is counted, with the first places of each reason.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..config import Config
 from ..errors import DataError
 from .languages import SCRIPTS, script_of
-from .report import PairReport
+from .report import PairReport, quantile
 from .tokenizer import nfc
 
 _LETTER = re.compile(r"[^\W\d_]")
@@ -23,6 +25,11 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _SLACK = 20  # characters by which short texts may differ, whatever the ratio
 _SHRINKS = 4  # at most so many code points become one in NFC
 _ENOUGH = 1000  # pairs of a file after which its direction is judged
+_FEW = 100  # pairs whose lengths say nothing of what is usual
+_USUAL: dict[str, Any] = {"max_characters": 1000, "max_ratio": 5.0, "check_script": True}  # the least where none is set
+_MAX_CHARACTERS = 20_000  # of any text where no limit is set
+_MAX_FOREIGN = 0.2  # the share of texts in another script from which on this is no accident
+_BINS = 10  # in which the logarithm of a length or a ratio is counted, for a factor of e
 
 
 class TextExample:
@@ -70,13 +77,18 @@ class CleaningConfig(Config):
 
     title: ClassVar[str] = "data"
 
-    max_characters: int = 1000  # Pairs with a longer text are dropped
-    max_ratio: float = 5.0  # The longer text has at most this many times the characters of the shorter, plus 20
+    max_characters: int | None = None  # Pairs with a longer text are dropped; None: 1000, or what the data needs
+    max_ratio: float | None = None  # The longer text has at most so many times the other's characters; None: 5, or more
     drop_duplicates: bool = True  # Drop pairs that occurred before
-    check_script: bool = True  # Drop texts without a letter of their language's script; swapped languages are an error
+    check_script: bool | None = None  # Drop texts in another script than their language's; None: unless many are
 
     def check(self) -> None:
         self.require_positive("max_characters", "max_ratio")
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The limits that are set, and do not follow from the data."""
+        return {name: value for name in _USUAL if (value := getattr(self, name)) is not None}
 
 
 def tidy(text: str) -> str:
@@ -90,31 +102,78 @@ def clean(
     source_language: str,
     target_language: str,
     reading: PairReport | None = None,
-) -> Iterator[Pair]:
-    """Yield the pairs worth keeping, tidied.
+    store: Callable[[Iterable[Pair]], Iterable[Pair]] = list,
+) -> Iterable[Pair]:
+    """Return the pairs worth keeping, tidied, which can be read several times.
+
+    The limits that no setting sets follow from all pairs, so that these are stored once before some are dropped.
+
+    Args:
+        pairs: The pairs as they were read.
+        config: The settings.
+        source_language, target_language: The codes of the languages.
+        reading: Counts what is kept and dropped.
+        store: Keeps pairs that are read once, to be read several times.
 
     Raises:
         DataError: no pair is kept, or most of a file is in the wrong direction.
     """
     reading = PairReport() if reading is None else reading
     direction = _Direction(source_language, target_language, reading)
+    distribution = _Distribution()
+    kept = CleanPairs(store(_tidied(pairs, config, direction, distribution, reading)), [])
+    limits = distribution.limits(config)
+    if unusual := {name: value for name, value in limits.items() if value != _USUAL[name]}:
+        values = ", ".join(f"data.{name}={str(value).lower()}" for name, value in unusual.items())
+        reading.notes.append(f"limits that fit the data: {values}")
+    rules = _limit_rules(limits, direction.lacks_script)
+    for pair in kept.pairs:
+        if fault := next((reason for reason, broken in rules if broken(pair)), None):
+            reading.drop_kept(fault, pair.place, *pair.texts)
+            reading.advise(fault, distribution.setting(fault), pair.texts)
+    kept.rules += [rule for rule in rules if rule[0] in reading.dropped]
+    if not reading.kept:
+        why = "; ".join(f"{reason}: {tally}" for reason, tally in reading.dropped.items())
+        raise DataError(f"no sentence pair is left to use ({why or 'there was none'})")
+    return kept
+
+
+@dataclass
+class CleanPairs:
+    """Those of some pairs that break no rule."""
+
+    pairs: Iterable[Pair]
+    rules: list[tuple[str, Rule]]
+
+    def __iter__(self) -> Iterator[Pair]:
+        return (pair for pair in self.pairs if not any(broken(pair) for _, broken in self.rules))
+
+
+def _tidied(
+    pairs: Iterable[Pair],
+    config: CleaningConfig,
+    direction: _Direction,
+    distribution: _Distribution,
+    reading: PairReport,
+) -> Iterator[Pair]:
+    """Yield the pairs that break no rule but those whose limits follow from the data."""
+    longest = config.max_characters or _MAX_CHARACTERS
     rules = _rules(config, direction)
-    any_kept = False
     for raw in pairs:
         # What will be dropped for its length anyway is not composed, since that can take very long.
         collapsed = [" ".join(text.split()) for text in raw.texts]
-        source, target = (nfc(text) if len(text) <= _SHRINKS * config.max_characters else text for text in collapsed)
+        source, target = (nfc(text) if len(text) <= _SHRINKS * longest else text for text in collapsed)
         pair = Pair(source, target, raw.file, raw.line)
         if fault := next((reason for reason, broken in rules if broken(pair)), None):
             reading.drop(fault, pair.place)
+            if fault == TOO_LONG and config.max_characters is None:
+                distribution.add(pair)
+                reading.advise(fault, distribution.setting(fault), pair.texts)
             continue
-        any_kept = True
+        distribution.add(pair, is_foreign=direction.lacks_script(pair))
         reading.keep(*pair.texts)
         yield pair
     direction.check_file()
-    if not any_kept:
-        why = "; ".join(f"{reason}: {tally}" for reason, tally in reading.dropped.items())
-        raise DataError(f"no sentence pair is left to use ({why or 'there was none'})")
 
 
 def in_direction(
@@ -132,10 +191,6 @@ def _rules(config: CleaningConfig, direction: _Direction) -> list[tuple[str, Rul
     """Return the reasons to drop a pair, each with its test; the first that applies counts."""
     seen: set[int] = set()  # by 8 bytes each: that any two of a million are mistaken has a chance of 3e-8
 
-    def is_uneven(pair: Pair) -> bool:
-        shorter, longer = sorted((len(pair.source), len(pair.target)))
-        return longer > config.max_ratio * shorter + _SLACK
-
     def is_duplicate(pair: Pair) -> bool:
         digest = blake2b(f"{pair.source}\0{pair.target}".encode(), digest_size=8).digest()
         before = len(seen)
@@ -146,14 +201,77 @@ def _rules(config: CleaningConfig, direction: _Direction) -> list[tuple[str, Rul
         ("lone surrogate", lambda pair: bool(_SURROGATE.search(pair.source) or _SURROGATE.search(pair.target))),
         ("control character", lambda pair: bool(_CONTROL.search(pair.source) or _CONTROL.search(pair.target))),
         ("empty", lambda pair: not pair.source or not pair.target),
-        ("too long", lambda pair: max(len(pair.source), len(pair.target)) > config.max_characters),
-        ("too uneven", is_uneven),
+        *_limit_rules({"max_characters": _MAX_CHARACTERS, **config.limits}, direction.is_wrong),
     ]
-    if config.check_script:
-        rules.append(("wrong script", direction.is_wrong))
+    if config.check_script is None:  # whatever is decided later, a file in the wrong direction is noticed at once
+        rules.append((WRONG_SCRIPT, lambda pair: direction.is_wrong(pair) and False))
     if config.drop_duplicates:
         rules.append(("duplicate", is_duplicate))
     return rules
+
+
+TOO_LONG, TOO_UNEVEN, WRONG_SCRIPT = "too long", "too uneven", "wrong script"
+_SETTINGS = {TOO_LONG: "max_characters", TOO_UNEVEN: "max_ratio", WRONG_SCRIPT: "check_script"}
+
+
+def _limit_rules(limits: Mapping[str, Any], is_foreign: Rule) -> list[tuple[str, Rule]]:
+    """Return the rules for these limits of lengths and scripts."""
+
+    def is_uneven(pair: Pair) -> bool:
+        shorter, longer = sorted(map(len, pair.texts))
+        return bool(longer > limits["max_ratio"] * shorter + _SLACK)
+
+    rules: dict[str, Rule] = {
+        TOO_LONG: lambda pair: max(map(len, pair.texts)) > limits["max_characters"],
+        TOO_UNEVEN: is_uneven,
+        WRONG_SCRIPT: is_foreign,
+    }
+    return [(reason, rule) for reason, rule in rules.items() if limits.get(_SETTINGS[reason])]
+
+
+class _Distribution:
+    """How long the texts of all pairs are, how uneven, and how many are in another script than their language's."""
+
+    def __init__(self) -> None:
+        self._lengths: Counter[int] = Counter()  # in logarithmic bins
+        self._ratios: Counter[int] = Counter()
+        self._longest, self._most_uneven, self._n_foreign = 0, 0.0, 0
+
+    def add(self, pair: Pair, *, is_foreign: bool = False) -> None:
+        shorter, longer = sorted(map(len, pair.texts))
+        self._lengths[math.ceil(_BINS * math.log(longer))] += 1
+        self._ratios[math.ceil(_BINS * math.log(longer / shorter))] += 1
+        self._longest = max(self._longest, longer)
+        self._most_uneven = max(self._most_uneven, (longer - _SLACK) / shorter)
+        self._n_foreign += is_foreign
+
+    def limits(self, config: CleaningConfig) -> dict[str, Any]:
+        """Return the limits that are not set. What a tenth of the pairs exceed is no fault of theirs."""
+        fence = math.ceil(_fence(self._lengths)), round(_fence(self._ratios), 1)
+        fitting = {
+            "max_characters": max(_USUAL["max_characters"], min(self._longest, fence[0], _MAX_CHARACTERS)),
+            "max_ratio": max(_USUAL["max_ratio"], min(math.ceil(self._most_uneven), fence[1])),
+            "check_script": self._n_foreign < _MAX_FOREIGN * self._lengths.total() or self._lengths.total() < _FEW,
+        }
+        return {name: value for name, value in fitting.items() if name not in config.limits}
+
+    def setting(self, reason: str) -> str:
+        """Return the setting that keeps all pairs which a default limit drops."""
+        value = {
+            TOO_LONG: str(self._longest),
+            TOO_UNEVEN: f"{math.ceil(self._most_uneven)}",
+            WRONG_SCRIPT: "false",
+        }
+        return f"data.{_SETTINGS[reason]}={value[reason]}"
+
+
+def _fence(bins: Counter[int]) -> float:
+    """Return the value beyond which pairs are outliers, from counted logarithms; of few pairs 0.
+
+    Nine tenths are below it, with half the distance to the lowest tenth to spare.
+    """
+    low, high = quantile(bins, 0.1), quantile(bins, 0.9)
+    return math.exp((high + (high - low) / 2) / _BINS) if bins.total() >= _FEW else 0.0
 
 
 class _Direction:
@@ -169,14 +287,16 @@ class _Direction:
         if pair.file != self._file:
             self.check_file()
             self._file, self._seen, self._swapped = pair.file, 0, 0
-        source_script, target_script = self._scripts
-        lacks = _lacks(pair.source, source_script), _lacks(pair.target, target_script)
         self._seen += 1
-        if all(lacks) and not _lacks(pair.source, target_script) and not _lacks(pair.target, source_script):
+        if all(map(_lacks, pair.texts, self._scripts)) and not any(map(_lacks, pair.texts, self._scripts[::-1])):
             self._swapped += 1
         if self._seen == _ENOUGH:
             self.check_file()
-        return any(lacks)
+        return self.lacks_script(pair)
+
+    def lacks_script(self, pair: Pair) -> bool:
+        """Return True if a text is not in the script of its language."""
+        return any(map(_lacks, pair.texts, self._scripts))
 
     def check_file(self) -> None:
         """Raise a DataError if most pairs of the current file are in the wrong direction."""

@@ -2,17 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import ConfigError
+from .columns import are_numbers
 from .pairs import TextExample
-from .readers.files import InputFile, find_files, opened, parse_json, suffix_of
-from .readers.tables import is_jsonl, table_rows
+from .readers.files import ARRAY, InputFile, find_files, suffix_of
+from .readers.tables import is_json, table_rows
 from .report import SplitReport
 
 ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".tab", ".txt")
-MAX_JSON_BYTES = 2 << 30  # of one SQuAD file, which is read as a whole; SQuAD 2.0 has 42 MB
 NOT_IN_CONTEXT = "the answer is not in the context"
 
 # What headers and keys usually say, the likeliest first.
@@ -78,7 +79,7 @@ def read_questions(
     if columns is not None and len(columns) not in (3, 4):
         raise ConfigError(
             f"--columns {','.join(columns)}: name the question's, the context's and the answer's column, and the "
-            "answer start's where there is one: question,context,answer,answer_start"
+            "answer start's where there is one, or their numbers: question,context,answer,answer_start or 1,2,3"
         )
     for path in question_files(paths, report):
         yield from _read_file(InputFile(path, report), columns)
@@ -88,14 +89,14 @@ def _read_file(file: InputFile, columns: Sequence[str] | None) -> Iterator[Quest
     head, ending = file.head(), suffix_of(file.path)
     if not head.strip():
         raise file.error("the file is empty")
-    if b'"paragraphs"' in head or b'"qas"' in head or ending == ".json":
+    if b'"paragraphs"' in head or b'"qas"' in head or (ending == ".json" and not ARRAY.match(head)):
         file.begin("SQuAD JSON")
         return _of_squad(file)
-    if is_jsonl(head) or ending in (".jsonl", ".ndjson"):
+    if is_json(head) or ending in (".jsonl", ".ndjson"):
         file.begin("JSON lines")
         return _of_rows(file, file.json_rows(), columns)
     if rows := table_rows(file, head):
-        return _of_rows(file, _named_cells(file, rows), columns)
+        return _of_rows(file, _named_cells(file, rows, columns), columns)
     raise file.error(f"not a file of questions; the endings read are {', '.join(ENDINGS)}")
 
 
@@ -119,11 +120,7 @@ def _of_squad(file: InputFile) -> Iterator[QuestionExample]:
 
 
 def _passages(file: InputFile) -> Iterator[dict[str, Any]]:
-    with opened(file.path) as stream:
-        raw = stream.read(MAX_JSON_BYTES + 1)
-    if len(raw) > MAX_JSON_BYTES:
-        raise file.error(f"a JSON file of more than {MAX_JSON_BYTES >> 30} GiB; write one question a line (.jsonl)")
-    document = parse_json(raw, file.name)
+    document = file.whole_json()
     articles = document.get("data") if isinstance(document, dict) else None
     if not isinstance(articles, list):
         raise file.error('a SQuAD file has a list under "data"; or write one question a line (.jsonl)')
@@ -138,8 +135,14 @@ def _passages(file: InputFile) -> Iterator[dict[str, Any]]:
 # Tables and JSON lines: a question a row
 
 
-def _named_cells(file: InputFile, rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, dict[str, Any]]]:
-    header = [cell.strip() for cell in next(rows, (0, []))[1]]
+def _named_cells(
+    file: InputFile, rows: Iterator[tuple[int, list[str]]], columns: Sequence[str] | None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield cells by the names in the header; where columns have numbers, the first row may be none."""
+    first = next(rows, (0, []))
+    header = [cell.strip() for cell in first[1]]
+    if are_numbers(columns) and not any(cell.lower() in names for cell in header for names in ROLES.values()):
+        header, rows = list(map(str, range(1, len(header) + 1))), chain([first], rows)
     for number, cells in rows:
         if len(cells) != len(header):
             file.drop("too few columns" if len(cells) < len(header) else "too many columns", number)
@@ -164,6 +167,8 @@ def _of_rows(
 
 def _names(file: InputFile, number: int, keys: Sequence[str], columns: Sequence[str] | None) -> dict[str, str | None]:
     """Return the key of each role; only the answer's start may have none."""
+    if columns is not None and are_numbers(columns):
+        columns = [keys[int(number) - 1] if int(number) <= len(keys) else number for number in columns]
     if columns is not None:
         names: dict[str, str | None] = dict(zip(ROLES, [*columns, None], strict=False))
     else:
@@ -173,7 +178,8 @@ def _names(file: InputFile, number: int, keys: Sequence[str], columns: Sequence[
     if absent:
         raise file.error(
             f"no column for the {' and the '.join(absent)}; there are {', '.join(map(repr, keys[:12])) or 'none'}. "
-            "Name them: --columns question,context,answer (and the answer start's, where there is one)",
+            "Give their names or numbers, in this order: --columns question,context,answer or 1,2,3 (and the answer "
+            "start's, where there is one)",
             number,
         )
     return names

@@ -6,12 +6,14 @@ A `SplitReport` describes one split, such as the training data, and is filled wh
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, ClassVar, Generic, TypeVar
 
 FIRST_PLACES = 5
+MAX_DROPPED = 0.02  # of the examples by a default setting without a warning
+EXCERPT = 40  # characters of each text of an example
 
 
 @dataclass
@@ -36,20 +38,20 @@ class Tally:
 
 def length_statistics(lengths: Counter[int]) -> dict[str, float]:
     """Return statistics of counted lengths; a counter takes no more memory for more data."""
-    counts = sorted((+lengths).items())
     total = lengths.total()
-
-    def quantile(fraction: float) -> int:
-        """Return the smallest length that at least this fraction of all does not exceed."""
-        reached = accumulate(count for _, count in counts)
-        return next((length for (length, _), n in zip(counts, reached, strict=True) if n >= fraction * total), 0)
-
     return {
-        "mean": round(sum(length * count for length, count in counts) / total, 2) if total else 0.0,
-        "median": quantile(0.5),
-        "p95": quantile(0.95),
-        "longest": quantile(1.0),
+        "mean": round(sum(length * count for length, count in lengths.items()) / total, 2) if total else 0.0,
+        "median": quantile(lengths, 0.5),
+        "p95": quantile(lengths, 0.95),
+        "longest": quantile(lengths, 1.0),
     }
+
+
+def quantile(values: Counter[int], fraction: float) -> int:
+    """Return the smallest value that at least this fraction of all does not exceed."""
+    counts, total = sorted((+values).items()), values.total()
+    reached = accumulate(count for _, count in counts)
+    return next((value for (value, _), n in zip(counts, reached, strict=True) if n >= fraction * total), 0)
 
 
 @dataclass
@@ -86,6 +88,8 @@ class SplitReport:
         self.labels: Counter[str] = Counter()
         self.kept = 0
         self.extra: dict[str, Any] = {}
+        self._cautions: list[str] = []
+        self._advice: dict[str, tuple[str, str]] = {}  # a setting and an example for reasons to drop
 
     @property
     def total(self) -> int:
@@ -103,6 +107,27 @@ class SplitReport:
     def note(self, what: str, place: str) -> None:
         """Count something noteworthy about an example that is used."""
         self.noted.setdefault(what, Tally()).add(place)
+
+    def caution(self, sentence: str) -> None:
+        """Warn of something that is probably wrong."""
+        self._cautions.append(sentence)
+
+    def advise(self, reason: str, setting: str, texts: Sequence[str]) -> None:
+        """Say which setting keeps what a default drops for this reason. The texts are of one such example."""
+        excerpts = (f"{text[:EXCERPT]}{'…' * (len(text) > EXCERPT)}" for text in texts)
+        _, example = self._advice.get(reason, ("", " → ".join(excerpts)))
+        self._advice[reason] = setting, example
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is probably wrong with the data, and the reasons for which defaults drop more than a few examples."""
+        total = self.kept + sum(tally.count for tally in self.dropped.values())
+        return self._cautions + [
+            f"{tally.count:,} of {total:,} {self.unit} ({tally.count / total:.1%}) are dropped: {reason}, "
+            f"such as {tally.places[0]}: {example}; to keep them: --set {setting}"
+            for reason, (setting, example) in self._advice.items()
+            if (tally := self.dropped.get(reason, Tally())).count > MAX_DROPPED * total and tally.places
+        ]
 
     def forget(self, reason: str, count: int, place: str) -> None:
         """Undo `count` drops whose places begin with `place`."""
@@ -124,6 +149,7 @@ class SplitReport:
             self.unit: self.total,
             "kept": self.kept,
             "dropped": tallies_to_dict(self.dropped),
+            **({"warnings": warnings} if (warnings := self.warnings) else {}),
             **self._sections(),
             **self.extra,
         }

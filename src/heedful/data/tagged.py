@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
+from .columns import are_numbers
 from .pairs import TextExample
 from .readers.files import InputFile, find_files
-from .readers.tables import is_jsonl
+from .readers.tables import is_json
 from .report import SplitReport
 
 ENDINGS = (".conll", ".conllu", ".bio", ".iob", ".iob2", ".tsv", ".txt", ".jsonl", ".ndjson")
@@ -78,7 +79,7 @@ def _read_file(file: InputFile, columns: Sequence[str] | None) -> Iterator[Tagge
     head = file.head()
     if not head.strip():
         raise file.error("the file is empty")
-    if is_jsonl(head):
+    if is_json(head):
         file.begin("JSON lines")
         return _of_lines(file, columns)
     first = next((line for line in head.splitlines(keepends=True) if line.strip() and not line.startswith(b"#")), b"")
@@ -93,10 +94,12 @@ def _chosen(columns: Sequence[str] | None) -> tuple[int, int]:
     """Return the columns of the word and its tag; a negative number counts from the last."""
     if columns is None:
         return 0, -1
+    if are_numbers(columns) and len(columns) == 2:
+        return int(columns[0]) - 1, int(columns[1]) - 1
     if not set(columns) <= {WORD, TAG, OTHER} or columns.count(WORD) != 1 or columns.count(TAG) != 1:
         raise ConfigError(
             f"--columns {','.join(columns)}: say what each column holds: {WORD}, {TAG}, or {OTHER} for something else, "
-            f"such as {WORD},{OTHER},{OTHER},{TAG}"
+            f"such as {WORD},{OTHER},{OTHER},{TAG}; or give the numbers of the word and the tag: 1,4"
         )
     return columns.index(WORD), columns.index(TAG)
 

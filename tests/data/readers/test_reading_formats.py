@@ -78,7 +78,8 @@ def test_columns_name_what_has_no_header(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "7\tHello\t안녕\tx\n")
     assert texts_of(path, columns=("id", "en", "ko")) == [("Hello", "안녕")]
     assert texts_of(path, "ko", "en", columns=("id", "en", "ko")) == [("안녕", "Hello")]
-    assert texts_of(path) == [("7", "Hello")]  # the source comes first if nothing else is said
+    assert texts_of(path, columns=("2", "3")) == [("Hello", "안녕")]
+    assert texts_of(path) == [("Hello", "안녕")]  # a number is no text
 
 
 def test_a_header_of_source_and_target_is_no_pair(tmp_path: Path) -> None:
@@ -113,12 +114,13 @@ def test_a_table_as_spreadsheets_write_it(tmp_path: Path) -> None:
     }
 
 
-def test_two_columns_need_no_header_and_more_need_names(tmp_path: Path) -> None:
+def test_two_columns_need_no_header_and_more_need_texts(tmp_path: Path) -> None:
     assert texts_of(write(tmp_path / "a.csv", "Hello,안녕\n")) == [("Hello", "안녕")]
     three = write(tmp_path / "b.csv", "번호,원문,번역문\n1,안녕,Hello\n")
-    with pytest.raises(DataError, match=r"b\.csv:1: 3 columns, 번호,원문,번역문, .*--columns"):
-        texts_of(three)
-    assert texts_of(three, columns=("id", "ko", "en"))[1:] == [("Hello", "안녕")]
+    for columns in (None, ("id", "ko", "en"), ("3", "2")):
+        assert texts_of(three, columns=columns)[1:] == [("Hello", "안녕")]
+    with pytest.raises(DataError, match=r"c\.csv:1: 3 columns, 1,2,3, .*--columns 1,2"):
+        texts_of(write(tmp_path / "c.csv", "1,2,3\n4,5,6\n"))
 
 
 def test_a_table_of_something_else_in_a_folder_is_left_aside(tmp_path: Path) -> None:
@@ -145,9 +147,10 @@ def test_broken_commas_are_named(content: str, place: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
 @pytest.mark.parametrize("content", ['[{"en": "a", "ko": "b"}]', '[\n  {"en": "a", "ko": "b"}\n]\n'])
-def test_a_json_array_is_told_how_to_become_lines(name: str, content: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=rf"JSON array.*jq -c '\.\[\]' .*{name} > .*a-lines\.jsonl"):
-        texts_of(write(tmp_path / name, content))
+def test_a_json_array_is_read_like_lines(name: str, content: str, tmp_path: Path) -> None:
+    assert texts_of(write(tmp_path / name, content)) == [("a", "b")]
+    with pytest.raises(DataError, match=r"a\.json: not JSON"):
+        texts_of(write(tmp_path / "a.json", content.rstrip("]\n")))
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,9 @@ FORMS = {
     "a.csv": 'Label,Review\n1,좋은 영화\n0,"a ""bad"" one, really"\n',
     "a.jsonl": '{"text": "좋은 영화", "label": 1}\n{"label": 0, "text": "a \\"bad\\" one, really"}\n',
     "a.txt": 'Sentence\tClass\n좋은 영화\t1\na "bad" one, really\t0\n',
+    "a.json": '[\n{"text": "좋은 영화", "label": 1}, {"label": 0, "text": "a \\"bad\\" one, really"}]\n',
+    "b.csv": 'label;text\n1;좋은 영화\n0;"a ""bad"" one, really"\n',
+    "b.txt": 'label;text\n1;좋은 영화\n0;"a ""bad"" one, really"\n',
 }
 
 
@@ -117,20 +120,20 @@ def test_null_and_missing_keys_are_dropped(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "unnamed columns": ("a.csv", "body text,answer\nx,y\n", None, "there are 'body text', 'answer'.*--columns"),
+    "unnamed columns": ("a.csv", "body text,answer\nx,y\n", None, "there are 1 'body text', 2 'answer'.*--columns 1,2"),
     "a name that is not there": (
         "a.csv",
         "text,label\nx,y\n",
         ("text", "stars"),
-        "named stars; there are 'text'",
+        "named stars; there are 1 'text'",
     ),
-    "keys": ("a.jsonl", '{"input": "x", "output": "y"}\n', None, "there are 'input', 'output'"),
+    "keys": ("a.jsonl", '{"input": "x", "output": "y"}\n', None, "there are 1 'input', 2 'output'"),
     "another order": ("a.csv", "text,label\nx,y\n", ("label", "text"), "header names the columns text,label"),
     "too few columns": ("a.tsv", "x\ty\n", ("-", "text", "label"), "only 2 columns"),
     "a list of labels": ("a.jsonl", '{"text": "x", "label": ["y"]}\n', None, "a.jsonl:1: one label was expected"),
     "a number as text": ("a.jsonl", '{"text": 5, "label": "y"}\n', None, "text was expected under 'text', not int"),
     "no JSON": ("a.jsonl", '{"text": "x", "label": 1}\nx\n', None, "a.jsonl:2: not JSON"),
-    "an array": ("a.json", '[{"text": "x"}]', None, "jq"),
+    "one column": ("a.json", '[{"text": "x"}]', None, "there are 1 'text', and two are needed"),
     "half a character": ("a.jsonl", '{"text": "\\ud800", "label": "y"}\n', None, "a.jsonl:1: half a surrogate"),
     "prose": ("a.txt", "Once upon a time.\n", None, "no tabs"),
     "an empty file": ("a.tsv", "", None, "empty"),

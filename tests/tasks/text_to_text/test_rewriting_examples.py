@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from toy_rewriting import write_jsonl
 
+from heedful.data.columns import ColumnSelection
 from heedful.errors import ConfigError, DataError
 from heedful.tasks.run import Files, TooLittleDataError
 from heedful.tasks.text_to_text.data import (
-    ExampleColumns,
+    EXAMPLES,
     ExampleReading,
     TextToTextExample,
     read_examples,
@@ -45,9 +46,11 @@ def test_the_likeliest_name_counts_and_other_columns_do_not(tmp_path: Path) -> N
 
 def test_without_a_header_the_order_is_said(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "short\tx\tlong text\n")
+    assert triples(path, columns=("3", "1")) == [("", "long text", "short")]
+    assert triples(path, columns=("3", "1", "2")) == [("x ", "long text", "short")]
     assert triples(path, columns=("target", "-", "source")) == [("", "long text", "short")]
     assert triples(path, columns=("target", "prefix", "source")) == [("x ", "long text", "short")]
-    with pytest.raises(DataError, match=r"a\.tsv:1: no columns .* 'short', 'x', 'long text'.*--columns source,target"):
+    with pytest.raises(DataError, match=r"a\.tsv:1: no columns .* 1 'short', 2 'x', 3 'long text'.*--columns 1,3"):
         triples(path)
 
 
@@ -63,8 +66,11 @@ def test_json_lines(tmp_path: Path) -> None:
     assert reading.to_dict()["notes"] == ["prefixes: 'sum: ' 1"]
     with pytest.raises(DataError, match=r"b\.jsonl:1: a text was expected as the target, not list"):
         triples(Path(write_jsonl(tmp_path / "b.jsonl", [{"document": "d", "summary": ["a"]}])))
-    with pytest.raises(DataError, match=r"c\.jsonl:1: no columns .* 'document', 'gist'"):
-        triples(Path(write_jsonl(tmp_path / "c.jsonl", [{"document": "d", "gist": "a"}])))
+    reading = ExampleReading()
+    assert triples(Path(write_jsonl(tmp_path / "c.jsonl", [{"gist": "a", "document": "d"}])), reading=reading) == [
+        ("", "d", "a")
+    ]
+    assert "column 2 ('document') is the source, column 1 ('gist') the target" in reading.to_dict()["notes"][0]
 
 
 def test_a_prefix_for_all_and_one_for_each_exclude_each_other(tmp_path: Path) -> None:
@@ -83,7 +89,7 @@ def test_a_prefix_for_all_and_one_for_each_exclude_each_other(tmp_path: Path) ->
 @pytest.mark.parametrize("words", ["source", "source,source", "a,b,c,d", "article,", "target,prefix,prefix,source"])
 def test_columns_that_say_nothing_are_refused(words: str) -> None:
     with pytest.raises(ConfigError, match="--columns"):
-        ExampleColumns.of(words.split(","))
+        ColumnSelection.of(EXAMPLES, words.split(","))
 
 
 def test_no_source_is_on_both_sides_and_which_ones_hangs_on_no_order(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ FORMATS = (
     Format("compiled gettext catalog", (".mo", ".gmo"), catalogs.read_mo, catalogs.MO_SIGNATURE.match),
     Format("TMX", (".tmx",), markup.TMX, markup.TMX_SIGNATURE.match),
     Format("XLIFF", (".xlf", ".xliff"), markup.XLIFF, markup.XLIFF_SIGNATURE.match),
-    Format("JSON lines", (".jsonl", ".ndjson"), tables.read_jsonl, tables.is_jsonl),
+    Format("JSON lines", (".jsonl", ".ndjson"), tables.read_jsonl, tables.is_json),
     Format("gettext catalog", (".po", ".pot"), catalogs.read_po, catalogs.PO_SIGNATURE.search),
     TSV,
     CSV,
@@ -154,8 +154,6 @@ def _files(paths: Sequence[Path], reading: SplitReport) -> Iterator[InputFile]:
 
 def _skip_unrecognized(file: InputFile, reading: SplitReport) -> None:
     if file.folder is None:
-        if tables.ARRAY.match(file.head()):
-            raise file.error(tables.array_hint(file.path))
         raise file.error(
             f"not a file of sentence pairs: nothing proves its format and the name does not say it; known endings are "
             f"{ENDINGS}, or a language code as in train.en and train.ko"

@@ -1,6 +1,6 @@
 """Files to read: found in folders, opened (unpacked where compressed), cut into lines and rows, their faults named.
 
-Nothing here holds more than a piece of a file, however large it is or unpacks to.
+Nothing here holds more than a piece of a file, however large it is or unpacks to, except for a JSON array.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from ..report import FileReport, SplitReport
 from ..tokenizer import check_unicode
 
 MAX_BYTES = 1 << 20  # of one line, one text, one tag: what is longer cannot be a sentence
+MAX_JSON_BYTES = 2 << 30  # of a JSON file that is read as a whole; SQuAD 2.0 has 42 MB
+ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*\{")  # the beginning of a list of JSON objects
 GZIP_MAGIC = b"\x1f\x8b"
 _CUT_SHORT = "the compressed file ends too early; it was cut off when it was copied or downloaded"
 
@@ -78,6 +80,13 @@ class InputFile:
         self._drops[reason] += 1
         self._reading.drop(reason, f"{self.name}:{line}")
 
+    def tell(self, note: str = "", caution: str = "") -> None:
+        """Report how the file is read, and what is probably wrong with that."""
+        if note:
+            self._reading.note(note, self.name)
+        if caution:
+            self._reading.caution(f"{self.name}: {caution}")
+
     def withdraw(self, reason: str) -> None:
         """Remove the file from the report again, with everything it dropped."""
         self._reading.files.remove(self._read)
@@ -110,9 +119,9 @@ class InputFile:
     def tabbed_rows(self) -> Iterator[TableRow]:
         return (TableRow(line.number, line.text.split("\t"), line.fault) for line in self.sentences())
 
-    def quoted_rows(self) -> Iterator[TableRow]:
-        """Yield rows of comma-separated cells, with quotes around cells that contain commas, quotes or line ends."""
-        return csv_rows(self.lines(), self.name)
+    def quoted_rows(self, delimiter: str = ",") -> Iterator[TableRow]:
+        """Yield rows of cells, with quotes around cells that contain the delimiter, quotes or line ends."""
+        return csv_rows(self.lines(), self.name, delimiter)
 
     def filled_rows(self, rows: Iterable[TableRow]) -> Iterator[tuple[int, list[str]]]:
         """Yield the rows that are not empty; drop the others."""
@@ -122,18 +131,26 @@ class InputFile:
             else:
                 yield number, cells
 
-    def json_object(self, number: int, text: str) -> dict[str, Any]:
-        """Return the JSON object of a line; anything else is an error."""
-        row = parse_json(text, f"{self.name}:{number}")
-        if not isinstance(row, dict):
-            raise self.error(f"a JSON object was expected, not {type(row).__name__}", number)
-        return row
-
     def json_rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield the JSON object of every line; drop empty and too long lines."""
-        rows = (TableRow(line.number, [line.text], line.fault) for line in self.lines())
-        for number, (text,) in self.filled_rows(rows):
-            yield number, self.json_object(number, text)
+        """Yield the JSON object of every line, or the objects of an array; drop empty and too long lines."""
+        rows: Iterable[tuple[int, Any]]
+        if ARRAY.match(self.head()):
+            rows = enumerate(self.whole_json(), 1)
+        else:
+            lines = (TableRow(line.number, [line.text], line.fault) for line in self.lines())
+            rows = ((number, parse_json(text, f"{self.name}:{number}")) for number, (text,) in self.filled_rows(lines))
+        for number, row in rows:
+            if not isinstance(row, dict):
+                raise self.error(f"a JSON object was expected, not {type(row).__name__}", number)
+            yield number, row
+
+    def whole_json(self) -> Any:
+        """Parse a JSON file that is one value, which takes a multiple of its size in memory."""
+        with opened(self.path) as stream:
+            raw = stream.read(MAX_JSON_BYTES + 1)
+        if len(raw) > MAX_JSON_BYTES:
+            raise self.error(f"a JSON file of more than {MAX_JSON_BYTES >> 30} GiB; write one object a line (.jsonl)")
+        return parse_json(raw, self.name)
 
     def chunks(self, size: int = 1 << 16) -> Iterator[bytes]:
         with opened(self.path) as stream:

@@ -1,20 +1,23 @@
 """Sentence pairs from tables, JSON lines and parallel text: a pair a row, an object a line, or a line in each file."""
 
-import codecs
+import csv
 import json
 import re
-import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
+from ..columns import ColumnProfile, texts_among
 from ..languages import Languages
 from ..pairs import Pair
-from .files import InputFile, OtherLanguageError, TableRow, suffix_of
+from .files import ARRAY, InputFile, OtherLanguageError, TableRow, suffix_of
 
-ARRAY = re.compile(rb"\s*\[\s*\{")
+N_SAMPLED = 1000  # rows that are looked at before columns are selected
+MIN_ROWS = 2  # of a table whose name does not say that it is one
+DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
 
 def looks_tabbed(head: bytes) -> bool:
@@ -29,11 +32,12 @@ def read_tabs(file: InputFile, languages: Languages) -> Iterator[Pair]:
 
 
 def read_commas(file: InputFile, languages: Languages) -> Iterator[Pair]:
-    """Read comma-separated rows as spreadsheets write them, with quotes around special cells.
+    """Read comma- or semicolon-separated rows as spreadsheets write them, with quotes around special cells.
 
     More than two columns must be named: in such tables the source is seldom the first.
     """
-    return _pairs(file, languages, file.quoted_rows(), "commas", unnamed=2)
+    rows = file.quoted_rows(delimiter_of(file.head()) or ",")
+    return _pairs(file, languages, rows, "commas", unnamed=2)
 
 
 def _pairs(
@@ -41,23 +45,40 @@ def _pairs(
 ) -> Iterator[Pair]:
     """Select the columns by the header, or by `columns`, or else with the source first."""
     source, target = languages.places(languages.order) or (0, 1)
-    started = False
-    for number, columns in file.filled_rows(rows):
-        if not started:
-            started = True
-            if header := languages.keys(columns):
-                if languages.columns and header != (source, target):
-                    order, named = ",".join(languages.columns), ",".join(columns)
-                    raise file.error(f"the header names the columns {named}, but {order} was asked for", number)
-                source, target = header
-                continue
-            if len(columns) < 2:
-                raise file.error(f"one column; two or more were expected, with {between} between them", number)
-            if unnamed and len(columns) > unnamed and not languages.columns:
+    filled = file.filled_rows(rows)
+    sample = list(islice(filled, N_SAMPLED))
+    for number, columns in sample[:1]:
+        width = len(columns)
+        if header := languages.keys(columns):
+            if languages.columns and header != (source, target):
+                order, named = ",".join(languages.columns), ",".join(columns)
+                raise file.error(f"the header names the columns {named}, but {order} was asked for", number)
+            source, target = header
+            sample = sample[1:]
+        elif width < 2:
+            raise file.error(f"one column; two or more were expected, with {between} between them", number)
+        profiles = [
+            ColumnProfile(cells) for cells in zip(*(row for _, row in sample if len(row) == width), strict=True)
+        ]
+        if not header and not languages.columns and width > 2:
+            guess = languages.guess({place: profiles[place].cells for place in texts_among(profiles)})
+            if guess is None and unnamed:
                 raise OtherLanguageError(
-                    f"{file.name}:{number}: {len(columns)} columns, {','.join(columns)[:100]}, and none is named "
-                    f"{languages}; say which they are: --columns {languages.source},{languages.target},…"
+                    f"{file.name}:{number}: {width} columns, {','.join(columns)[:100]}, and none is named "
+                    f"{languages}; give their numbers, {languages.source} first: --columns 1,2"
                 )
+            source, target = guess or (source, target)
+            file.tell(
+                f"guessed: column {source + 1} is {languages.source}, column {target + 1} {languages.target}, and the "
+                f"others are not read; if not, give the numbers: --columns {target + 1},{source + 1}"
+            )
+        for place, code in ((source, languages.source), (target, languages.target)):
+            if place < len(profiles) and profiles[place].is_odd:
+                cell = profiles[place].cells[0]
+                file.tell(
+                    caution=f"column {place + 1} is read as {code} and holds hardly any words, such as {cell!r:.40}"
+                )
+    for number, columns in chain(sample, filled):
         if len(columns) <= max(source, target):
             file.drop("too few columns", number)
         else:
@@ -67,17 +88,35 @@ def _pairs(
 def table_rows(file: InputFile, head: bytes) -> Iterator[tuple[int, list[str]]] | None:
     """Begin to read a comma- or tab-separated table, detected by content and name; None for another file."""
     ending, tabbed = suffix_of(file.path), looks_tabbed(head)
-    if ending == ".csv" and not (tabbed and b"," not in head.lstrip().split(b"\n")[0]):
-        file.begin("comma-separated text")
-        return file.filled_rows(file.quoted_rows())
+    delimiter = delimiter_of(head, is_certain=ending == ".csv")
+    if (ending == ".csv" and not (tabbed and b"," not in head.lstrip().split(b"\n")[0])) or (delimiter and not tabbed):
+        file.begin(f"{DELIMITERS[delimiter or ',']}-separated text")
+        return file.filled_rows(file.quoted_rows(delimiter or ","))
     if tabbed or ending in (".tsv", ".tab"):
         file.begin("tab-separated text")
         return file.filled_rows(file.tabbed_rows())
     return None
 
 
-def is_jsonl(head: bytes) -> bool:
-    """Return True if the first line is a JSON object, or the beginning of a very long one."""
+def delimiter_of(head: bytes, *, is_certain: bool = True) -> str | None:
+    """Return what stands between the cells of a table with quoted cells; None if no row has two.
+
+    Unless it is certain that this is such a table, all rows must have the same number of cells.
+    """
+    *lines, last = head.decode(errors="ignore").strip().splitlines() or [""]
+    shares: dict[str, float] = {}
+    for delimiter in DELIMITERS:
+        rows = [len(cells) for cells in csv.reader(lines or [last], delimiter=delimiter) if cells]
+        width, count = Counter(rows).most_common(1)[0] if rows else (1, 0)
+        if width > 1 and (is_certain or (count == len(rows) >= MIN_ROWS)):
+            shares[delimiter] = count / len(rows)
+    return max(shares, key=lambda delimiter: shares[delimiter], default=None)
+
+
+def is_json(head: bytes) -> bool:
+    """Return True for an array of JSON objects, or a JSON object in the first line, which may be very long."""
+    if ARRAY.match(head):
+        return True
     first, ended, _ = head.lstrip().partition(b"\n")
     if not ended:
         return first.startswith(b'{"')
@@ -87,16 +126,8 @@ def is_jsonl(head: bytes) -> bool:
         return False
 
 
-def array_hint(path: Path) -> str:
-    """Return how to convert a JSON array, which cannot be read piece by piece."""
-    source, lines = shlex.quote(str(path)), shlex.quote(f"{path.with_suffix('')}-lines.jsonl")
-    return f"a JSON array; one object a line is read, so turn it into that: jq -c '.[]' {source} > {lines}"
-
-
 def read_jsonl(file: InputFile, languages: Languages) -> Iterator[Pair]:
     """Read JSON objects with both texts. Null means a missing translation; a line of another form is an error."""
-    if file.head(4).removeprefix(codecs.BOM_UTF8).startswith(b"["):
-        raise file.error(array_hint(file.path))
     for number, row in file.json_rows():
         inner = row.get("translation")
         source, target = _texts(file, number, inner if isinstance(inner, dict) else row, languages)

@@ -5,14 +5,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self, TextIO
+from typing import Any, ClassVar, TextIO
 
 from tokenizers import AddedToken
 from tokenizers import Tokenizer as FastTokenizer
 
 from ...config import Config, FamilyConfig, read_mapping, write_mapping
 from ...core import EncoderDecoder
-from ...data.labeled_texts import OTHER, ColumnPlaces, TextColumns, TextRow, read_rows, text_digest
+from ...data.columns import ColumnSelection, TableKind
+from ...data.labeled_texts import TextRow, read_rows, text_digest
 from ...data.pairs import Pair
 from ...data.published_tokenizer import NAME, PublishedTokenizer, truncate
 from ...data.report import PairReport
@@ -30,7 +31,7 @@ from ..bundle import Bundle, is_bundle
 from ..run import DataReport, Files, RunConfig, TrainingData
 from ..run.task import START as START_WEIGHTS
 from ..run.task import Split, write_start_weights
-from ..seq2seq import split_pairs
+from ..seq2seq import length_setting, split_pairs
 from .predictor import TextToTextGenerator
 
 PRESET = "tiny"  # learns a small task in fewer steps than t5-tiny and bart-tiny
@@ -42,7 +43,6 @@ FINE_TUNING = FROM_SCRATCH.changed(
 
 SOURCE, TARGET, PREFIX = "source", "target", "prefix"
 EMPTY = ("empty source", "empty target", "empty prefix")  # why a row is dropped
-ROLES = {SOURCE, TARGET, PREFIX, OTHER}
 
 # Common column names in headers, the likeliest first.
 SOURCES = (
@@ -54,6 +54,9 @@ TARGETS = (
     *("요약", "번역", "답변", "제목"),
 )
 PREFIXES = (PREFIX, "task")
+EXAMPLES = TableKind(
+    SOURCE, TARGET, {SOURCE: SOURCES, TARGET: TARGETS, PREFIX: PREFIXES}, "article,summary", prefix=PREFIX
+)
 MAX_PREFIXES = 20  # that a report lists
 
 TOKENS, TEXTS = "tokens.json", "valid.jsonl"  # in a run's data folder
@@ -186,59 +189,6 @@ class TextToTextExample(Pair):
         return self.text, self.target
 
 
-class ExampleColumns(TextColumns):
-    """Which columns hold the source, the target and, if there is one, the prefix: `texts=(source, prefix)`.
-
-    `names` are the header's names of source, target and prefix.
-    """
-
-    @classmethod
-    def of(cls, columns: Sequence[str] | None) -> Self:
-        """Parse the option --columns: ("article", "summary") by name, or ("target", "-", "source") by order."""
-        columns = tuple(column.strip() for column in columns or ())
-        if not columns:
-            return cls()
-        if set(columns) <= ROLES:
-            if columns.count(SOURCE) != 1 or columns.count(TARGET) != 1 or columns.count(PREFIX) > 1:
-                raise ConfigError(f"--columns {','.join(columns)}: name exactly one {SOURCE} and one {TARGET}")
-            return cls(order=columns)
-        if len(columns) not in (2, 3) or not all(columns):
-            raise ConfigError(
-                f"--columns {','.join(columns)}: give the names of the source and the target (article,summary), and "
-                f"of the prefix if there is one; or for columns without names what each holds: {SOURCE}, {TARGET}, "
-                f"{PREFIX}, or {OTHER} for something else"
-            )
-        return cls(names=columns)
-
-    def in_header(self, header: Sequence[str]) -> ColumnPlaces | None:
-        """Return their places in a header; None where it does not name them. A prefix that is not used is ignored."""
-        places = {name.strip().lower(): place for place, name in reversed(list(enumerate(header)))}
-        common = [SOURCES, TARGETS, () if self.order and PREFIX not in self.order else PREFIXES]
-        choices = [*((name.lower(),) for name in self.names), ()] if self.names else common
-        source, target, prefix = (
-            next((places[name] for name in names if name in places), None) for names in choices[:3]
-        )
-        if source is None or target is None or (len(self.names) == 3 and prefix is None):
-            return None
-        return ColumnPlaces((source,) if prefix is None else (source, prefix), target)
-
-    def in_order(self) -> ColumnPlaces | None:
-        """Return their places among columns without names; None where the option does not say them."""
-        if not self.order:
-            return None
-        texts = tuple(self.order.index(role) for role in (SOURCE, PREFIX) if role in self.order)
-        return ColumnPlaces(texts, self.order.index(TARGET))
-
-    def missing(self, header: Sequence[str]) -> str:
-        """Return the message for a header without them."""
-        names = f"named {', '.join(self.names)}" if self.names else "named as a source and a target usually are"
-        present = ", ".join(repr(name[:40]) for name in header[:12]) + (", …" if len(header) > 12 else "")
-        return (
-            f"no columns are {names}; there are {present or 'none'}. Name them: --columns article,summary; "
-            f"or where there is no header, say what each column holds: --columns {SOURCE},{TARGET}"
-        )
-
-
 class ExampleReading(PairReport):
     """A report of pairs that also counts the prefixes of a column."""
 
@@ -262,13 +212,13 @@ def read_examples(
 ) -> Iterator[TextToTextExample]:
     """Yield the examples of files and folders, and count in `reading` what is kept and dropped.
 
-    Without `columns` (see ExampleColumns.of), a header or the keys of JSON lines name them. `prefix` stands before
+    Without `columns` (see ColumnSelection.of), a header or the keys of JSON objects name them. `prefix` stands before
     every source, unless a column has one for each, which a space follows. White space around a text is removed.
 
     >>> read_examples(["news.csv"], columns=("article", "summary"), prefix="summarize: ")
     """
     reading = ExampleReading() if reading is None else reading
-    rows = read_rows(paths, ExampleColumns.of(columns), reading)  # errors in `columns` are raised at once
+    rows = read_rows(paths, ColumnSelection.of(EXAMPLES, columns), reading)  # errors in `columns` are raised at once
     return (example for row in rows if (example := _example(row, prefix, reading)) is not None)
 
 
@@ -367,19 +317,23 @@ def encode_examples(
     special, first = {tokens.pad, *tokens.end}, tokens.forced_first
     unknown = tokenizer.id_of(tokenizer.role("unk_token") or "<unk>")
     limit = config.source_limit
+    longest: Counter[str] = Counter()  # by the reason to drop
     for example in examples:
         source, target = tokenizer.encode(example.text), tokenizer.encode(example.target)
         target = target if first is None or target[:1] == [first] else [first, *target]
         is_long = len(source) > limit
-        reason = None
+        reason = setting = None
         if is_long and not config.data.cut:
-            reason = "too many tokens in the source"
+            reason, setting, length = "too many tokens in the source", "max_source_tokens", len(source)
         elif len(target) > config.target_limit:
-            reason = "too many tokens in the target"
+            reason, setting, length = "too many tokens in the target", "max_target_tokens", len(target)
         elif not special.isdisjoint(target[:-1]):
             reason = "a special token inside the target"
         if reason is not None:
             reading.drop_kept(reason, example.place, *example.texts)
+            if setting is not None and getattr(config.data, setting) is None:
+                longest[reason] = max(longest[reason], length)
+                reading.advise(reason, length_setting(config, f"data.{setting}", longest[reason]), example.texts)
             continue
         if is_long:
             source = truncate(tokenizer, source, limit)

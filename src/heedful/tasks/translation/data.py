@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -115,13 +116,13 @@ def split_sentence_pairs(
 
     No source of the training data is held out; where there are validation files, no pair of them is trained on.
     """
-    spools: dict[Sequence[str], PairSpool] = {}
+    spools: dict[Sequence[str], Iterable[Pair]] = {}
 
     def read(paths: Sequence[str], report: PairReport) -> Iterator[Pair]:
         if paths not in spools:
             pairs = read_pairs(paths, config.source, config.target, columns=files.columns, reading=report)
-            cleaned = clean(pairs, config.data, config.source, config.target, report)
-            spools[paths] = PairSpool(scratch / f"{len(spools)}.tsv", cleaned)
+            store = partial(PairSpool, scratch / f"{len(spools)}.tsv")
+            spools[paths] = clean(pairs, config.data, config.source, config.target, report, store)
         return iter(spools[paths])
 
     def digest(pair: Pair) -> bytes:

@@ -27,7 +27,7 @@ from ..run import DataReport, Files, RunConfig, TooLittleDataError
 from ..run import train as train_task
 from ..run.task import DATA, SCRATCH, TRAIN, VALID, settings_json
 from ..scoring import Score, by_length, calibration_error, corpus_scores, exact_share, main_metric, sentence_score
-from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Seq2SeqTask, length_limits
+from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Seq2SeqTask, length_limits, length_setting
 from ..text_generator import SOURCE, TARGET, Answer, unfinished_share
 from .data import PairData, Tokenizers, has_single_sentences, split_sentence_pairs, validation_texts
 from .inspection import attention_maps
@@ -36,6 +36,7 @@ from .predictor import Confidence, ScoredAnswer, Translator, TranslatorSettings
 PRESET = "small"
 DEFAULT_MAX_TOKENS = 1024
 TOKENIZER = "the tokeniser settings"
+TOO_MANY_TOKENS = "too many tokens"  # why a pair is dropped
 SAMPLES = 200  # translations that metrics.json shows
 CANDIDATES = 4  # of each sentence, from which the confidence is learned
 
@@ -139,8 +140,15 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
             tokenizers.save(folder)
 
             def write(name: str, pairs: Iterator[Pair], part: PairReport) -> TokenStore:
-                def drop(pair: Pair, _: int) -> None:
-                    part.drop_kept("too many tokens", pair.place, *pair.texts)
+                longest = 0
+
+                def drop(pair: Pair, length: int) -> None:
+                    nonlocal longest
+                    longest = max(longest, length)
+                    part.drop_kept(TOO_MANY_TOKENS, pair.place, *pair.texts)
+                    if config.data.max_tokens is None:
+                        setting = length_setting(config, "data.max_tokens", longest)
+                        part.advise(TOO_MANY_TOKENS, setting, pair.texts)
 
                 sides, limit = (tokenizers.source, tokenizers.target), config.limit
                 rows = encode_pairs(pairs, *sides, max_tokens=limit, too_long=drop)

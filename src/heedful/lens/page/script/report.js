@@ -13,6 +13,7 @@ import { overlay, picture } from "./views/input.js";
 import * as positions from "./views/positions.js";
 
 const MOST_ACROSS = 5; // scores side by side; more stand one below the other
+const TEXTS = new Set(["warnings", "notes"]); // sentences, each a paragraph
 const OWN = new Set(["labels", "classes", "columns", "name", "file", "path", "run"]); // hold the reader's own words
 const LONGEST_LOUD_WORD = 24; // letters; a hash or a path is set small
 
@@ -270,8 +271,8 @@ const views = [
   section("attention", attentionFigures),
   section("training", trainingCharts),
   section("reading", ({ facts, ...content }, tools) => [
-    factList(facts.filter(([name]) => name !== "notes"), tools),
-    ...facts.filter(([name]) => name === "notes").flatMap(([name, texts]) => [
+    factList(facts.filter(([name]) => !TEXTS.has(name)), tools),
+    ...facts.filter(([name]) => TEXTS.has(name)).flatMap(([name, texts]) => [
       el("h3", {}, tools.nameOf(name)), ...[texts].flat().map((text) => el("p", { dir: "auto" }, tools.sentence(text)))]),
     ...content.groups.flatMap(([name, group]) => [el("h3", {}, tools.nameOf(name)), ...dataGroup(group, tools, OWN.has(name))]),
   ]),
