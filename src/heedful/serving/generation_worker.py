@@ -10,7 +10,7 @@ from typing import Any
 from ..backends import prepare
 from ..generation import GenerationConfig, GenerationEngine, GenerationRequest, Hypothesis, RequestState
 from ..tasks.predictor import Errors, ItemError
-from ..tasks.text_generator import Answer, EncodedTexts, IncrementalDetokenizer, TextGenerator, TextParts, joined
+from ..tasks.text_generator import Answer, IncrementalDetokenizer, TextGenerator, TextParts, joined
 from .errors import DeadlineExceeded
 from .settings import Settings
 from .worker import CORE_BUDGET, ModelWorker, StreamedToken, run_in_thread
@@ -42,7 +42,7 @@ class GenerationWorker(ModelWorker):
         async with self._deadline():
             with self._admission(len(texts)):
                 size = sum(map(len, map(str, texts)))
-                encoded, requests = await run_in_thread(size, self._requests, texts, config, errors)
+                refused, encoded, requests = await run_in_thread(size, self._requests, texts, config, errors)
             futures = [asyncio.wrap_future(_hypotheses(request)) for request in requests]
             try:
                 self._enqueue(lambda: [self._engine.add_request(request) for request in requests])
@@ -50,15 +50,15 @@ class GenerationWorker(ModelWorker):
             finally:
                 self._engine.abort(*requests)
             size = sum(len(each.tokens) for several in hypotheses for each in several)
-            return await run_in_thread(CHARACTERS * size, self._predictor.decode, encoded, hypotheses, config.n_best)
+            decode = self._predictor.decode
+            answers = await run_in_thread(CHARACTERS * size, decode, encoded, hypotheses, config.n_best)
+            return self._predictor.in_places(answers, refused, errors)
 
     async def stream(self, text: str, **options: Any) -> AsyncGenerator[list[StreamedToken] | Answer, None]:
         until = asyncio.get_running_loop().time() + self._settings.seconds
         with self._admission(1):
             config = self._config(options)
-            encoded, requests = await asyncio.to_thread(self._requests, [text], config)
-            (parts,) = encoded.texts
-            assert isinstance(parts, TextParts)  # an error would have been raised
+            _, (parts,), requests = await asyncio.to_thread(self._requests, [text], config)
             requests = [request.as_stream() for request in requests]
         answers: list[Answer] = []
         for ids, gap, request in zip(parts.ids, parts.gaps, requests, strict=False):
@@ -85,10 +85,11 @@ class GenerationWorker(ModelWorker):
 
     def _requests(
         self, texts: Sequence[str], config: GenerationConfig, errors: Errors = "raise"
-    ) -> tuple[EncodedTexts, list[GenerationRequest]]:
-        """Tokenize texts and make requests of them; too slow for the event loop."""
-        encoded = self._predictor.encode(texts, errors)
-        return encoded, self._predictor.requests(encoded.ids, config)
+    ) -> tuple[dict[int, str], list[TextParts], list[GenerationRequest]]:
+        """Tokenize texts and make requests of all that are not refused; too slow for the event loop."""
+        refused = self._predictor.refusals(texts) if errors == "return" else {}
+        encoded = self._predictor.encode(text for index, text in enumerate(texts) if index not in refused)
+        return refused, encoded, self._predictor.requests([ids for text in encoded for ids in text.ids], config)
 
 
 def _hypotheses(request: GenerationRequest) -> Future[list[Hypothesis]]:

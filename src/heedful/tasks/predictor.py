@@ -15,7 +15,7 @@ from torch import nn
 
 from ..config import Config, FamilyConfig
 from ..data.published_tokenizer import NAME
-from ..errors import ConfigError, DataError, unknown
+from ..errors import DataError
 from ..families import GenerationDefaults, Imported
 from ..lens.trace import hookable_copy
 from .bundle import Bundle
@@ -93,7 +93,7 @@ class Predictor(ABC, Generic[Input, Output]):
     def answer_each(self, items: object, answer: Callable[[Sequence[Any]], Sequence[Any]], errors: Errors) -> list[Any]:
         """Return what a function answers to a list of items, with `errors` as `predict` has it."""
         values = self._listed(items)
-        refused = self.refusals(values) if returns_errors(errors) else {}
+        refused = self.refusals(values) if errors == "return" else {}
         answers = answer([item for index, item in enumerate(values) if index not in refused])
         return self.in_places(answers, refused, errors)
 
@@ -177,7 +177,13 @@ class Predictor(ABC, Generic[Input, Output]):
         return other
 
     def _listed(self, items: object) -> list[Any] | tuple[Any, ...]:
-        return listed(items, self.item_name)
+        shape, dtype = getattr(items, "shape", None), getattr(items, "dtype", None)
+        single = shape is not None and dtype != object and self.is_single(tuple(shape))
+        return listed(items, self.item_name, single=single)
+
+    def is_single(self, shape: tuple[int, ...]) -> bool:
+        """Return whether an array of numbers with this shape is one item and not several."""
+        return False
 
     def _numbered(self, item: Any, index: int, prepare: Callable[[Any], Any] | None = None) -> Any:
         """Call `prepare`, by default `prepared`; its error becomes an ItemError with the item's index."""
@@ -187,22 +193,16 @@ class Predictor(ABC, Generic[Input, Output]):
             raise ItemError(self.item_name, index, str(error)) from None
 
 
-def listed(items: object, what: str) -> list[Any] | tuple[Any, ...]:
+def listed(items: object, what: str, *, single: bool = False) -> list[Any] | tuple[Any, ...]:
     """Return the items of a list, an array, a column or a generator; a single text would be taken for several."""
     if isinstance(items, list | tuple):
         return items
-    if not isinstance(items, Iterable) or isinstance(items, str | bytes | Mapping) or hasattr(items, "columns"):
+    single = single or isinstance(items, str | bytes | Mapping) or hasattr(items, "columns")
+    if single or not isinstance(items, Iterable):
         raise DataError(
             f"predict takes a list, not {type(items).__name__}; put one {what} in brackets: predict([{what}])"
         )
     return list(items)
-
-
-def returns_errors(errors: str) -> bool:
-    """Return whether the errors about items are returned in the places of their answers."""
-    if errors not in ("raise", "return"):
-        raise ConfigError(unknown("errors", errors, ("raise", "return")))
-    return errors == "return"
 
 
 def refusal(prepare: Callable[[Any], object], item: Any) -> str | None:

@@ -28,7 +28,7 @@ from ..generation import (
 from .bundle import Bundle, join_defaults
 from .inspection import Inspection
 from .inspection.generation import inspect_generator
-from .predictor import Errors, ItemError, OutputKind, Predictor, plain, returns_errors
+from .predictor import Errors, ItemError, OutputKind, Predictor, plain
 
 SOURCE, TARGET = NAME, "target_tokenizer.json"  # the second only where source and target share none
 MAX_PUBLISHED_TOKENS = 512  # of an answer, in a published model without max_length
@@ -100,17 +100,6 @@ class TextParts(NamedTuple):
     def spaced(cls, ids: list[list[int]]) -> Self:
         """Return parts whose answers are joined with spaces."""
         return cls(ids, ["", *[" "] * (len(ids) - 1), ""] if ids else [""])
-
-
-class EncodedTexts(NamedTuple):
-    """The parts of several texts, with an error in the place of a text that was refused."""
-
-    texts: list[TextParts | ItemError]
-
-    @property
-    def ids(self) -> list[list[int]]:
-        """The ids of the parts of all texts."""
-        return [ids for text in self.texts if isinstance(text, TextParts) for ids in text.ids]
 
 
 class TextGenerator(Predictor[str, str]):
@@ -210,11 +199,10 @@ class TextGenerator(Predictor[str, str]):
         The options change settings of GenerationConfig: `predict(texts, beam=5, length_penalty=1.0)`,
         `predict(texts, sample=True, top_p=0.9, seed=3)`. `errors` is described under `Predictor.predict`.
         """
-        answers = self.answers(texts, errors=errors, **options)
-        return [answer if isinstance(answer, ItemError) else answer.text for answer in answers]
+        return self.answer_each(texts, lambda valid: self.predict_valid(valid, **options), errors)
 
-    def predict_valid(self, items: Sequence[str]) -> list[str]:
-        return self.predict(items)
+    def predict_valid(self, items: Sequence[str], **options: Unpack[GenerationOptions]) -> list[str]:
+        return [best.text for best, *_ in self.candidates(items, **options)]
 
     @overload
     def answers(
@@ -230,26 +218,14 @@ class TextGenerator(Predictor[str, str]):
         self, texts: Iterable[str], *, errors: Errors = "raise", **options: Unpack[GenerationOptions]
     ) -> list[Any]:
         """Return what `predict` does, with log-probabilities, confidence, and whether each answer is finished."""
-        several = self.candidates(texts, errors=errors, **options)
-        return [answers if isinstance(answers, ItemError) else answers[0] for answers in several]
+        return self.answer_each(texts, lambda valid: [best for best, *_ in self.candidates(valid, **options)], errors)
 
-    @overload
-    def candidates(
-        self, texts: Iterable[str], *, errors: Literal["raise"] = "raise", **options: Unpack[GenerationOptions]
-    ) -> list[list[Answer]]: ...
-
-    @overload
-    def candidates(
-        self, texts: Iterable[str], *, errors: Errors, **options: Unpack[GenerationOptions]
-    ) -> list[list[Answer] | ItemError]: ...
-
-    def candidates(
-        self, texts: Iterable[str], *, errors: Errors = "raise", **options: Unpack[GenerationOptions]
-    ) -> list[Any]:
+    def candidates(self, texts: Iterable[str], **options: Unpack[GenerationOptions]) -> list[list[Answer]]:
         """Return the `n_best` answers to each text, or as many samples, best first."""
-        config, encoded = self.generation_config(options), self.encode(texts, errors)
-        self.warn_about(encoded.ids)
-        return self.decode(encoded, self.generate(encoded.ids, config), config.n_best)
+        config, encoded = self.generation_config(options), self.encode(texts)
+        inputs = [ids for text in encoded for ids in text.ids]
+        self.warn_about(inputs)
+        return self.decode(encoded, self.generate(inputs, config), config.n_best)
 
     def stream(self, text: str, **options: Unpack[GenerationOptions]) -> Stream[str, Answer]:
         """Return the answer in pieces of text as soon as each is certain, in whole characters."""
@@ -275,30 +251,17 @@ class TextGenerator(Predictor[str, str]):
         defaults = {"n_best": 1, "sample": sample, "beam": beam, **({} if sample else SEARCH_DEFAULTS)}
         return base.changed(**{**defaults, **overrides})
 
-    def encode(self, texts: Iterable[str], errors: Errors = "raise") -> EncodedTexts:
-        """Return the parts of the texts; an ItemError, raised or returned, names a text that cannot be answered."""
-        returned, encoded = returns_errors(errors), list[TextParts | ItemError]()
-        for index, text in enumerate(self._listed(texts)):
-            try:
-                encoded.append(self._numbered(text, index))
-            except ItemError as error:
-                if not returned:
-                    raise
-                encoded.append(error)
-        return EncodedTexts(encoded)
+    def encode(self, texts: Iterable[str]) -> list[TextParts]:
+        """Return the parts of the texts; ItemError names a text that cannot be answered."""
+        return [self._numbered(text, index) for index, text in enumerate(self._listed(texts))]
 
     def decode(
-        self, encoded: EncodedTexts, hypotheses: Sequence[Sequence[Hypothesis]], n_best: int
-    ) -> list[list[Answer] | ItemError]:
-        """Return the answers to the texts, given the hypotheses for each part; errors stay in their places."""
-        remaining, answers = iter(hypotheses), list[list[Answer] | ItemError]()
-        for text in encoded.texts:
-            if isinstance(text, ItemError):
-                answers.append(text)
-                continue
-            parts = [[self.answer(ids, hypothesis) for hypothesis in next(remaining)] for ids in text.ids]
-            answers.append(best_joined(parts, text.gaps, n_best))
-        return answers
+        self, encoded: Sequence[TextParts], hypotheses: Sequence[Sequence[Hypothesis]], n_best: int
+    ) -> list[list[Answer]]:
+        """Return the answers to the texts, given the hypotheses for each part."""
+        remaining = iter(hypotheses)
+        parts = [[[self.answer(ids, each) for each in next(remaining)] for ids in text.ids] for text in encoded]
+        return [best_joined(answers, text.gaps, n_best) for answers, text in zip(parts, encoded, strict=True)]
 
     def requests(self, inputs: Sequence[Sequence[int]], config: GenerationConfig) -> list[GenerationRequest]:
         """Return the engine's requests for inputs in ids, with this model's special tokens."""

@@ -86,6 +86,9 @@ class SeriesForecaster(Predictor[Any, Any]):
         if n_channels > 1 and n_columns not in (0, n_channels):
             raise ConfigError(f"the model reads {n_channels} channels together, but {n_columns} columns are named")
 
+    def is_single(self, shape: tuple[int, ...]) -> bool:
+        return len(shape) < 2 or (len(shape) == 2 and shape[1] < self.module.context_length)
+
     def predict_valid(self, series: Sequence[Any]) -> list[Any]:
         prepared = [self._numbered(item, index) for index, item in enumerate(series)]
         if not prepared:

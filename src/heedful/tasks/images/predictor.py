@@ -142,11 +142,8 @@ class ImageClassifier(Predictor[Any, dict[str, float]]):
             for answer in self.look([self._numbered(image, index) for index, image in chunk])
         ]
 
-    def _listed(self, items: object) -> list[Any] | tuple[Any, ...]:
-        shape: tuple[int, ...] = tuple(getattr(items, "shape", ()))
-        if len(shape) == 2 or (len(shape) == 3 and shape[-1] in (1, 3, 4)):
-            raise DataError(f"an array of shape {shape} is one image; put it in brackets: predict([image])")
-        return super()._listed(items)
+    def is_single(self, shape: tuple[int, ...]) -> bool:
+        return len(shape) == 2 or (len(shape) == 3 and shape[-1] in (1, 3, 4))
 
     @property
     def batch_size(self) -> int:

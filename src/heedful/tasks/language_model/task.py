@@ -171,7 +171,9 @@ class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
         corpus, text_score = Corpus(tuple(text_files(files.train))), TextScore()
         refusals = Refusals(strict=strict)
         documents = refusals.accepted(
-            corpus.documents(), lambda document: refusal(predictor.tokenizer.encode, document[1]), itemgetter(0)
+            corpus.documents(),
+            lambda document: refusal(partial(encode, predictor.tokenizer), document[1]),
+            itemgetter(0),
         )
         for _, text in documents:
             text_score += predictor.score([text])[0]

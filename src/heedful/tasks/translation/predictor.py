@@ -167,7 +167,8 @@ class Translator(TextGenerator):
     def _line_ids(self, text: str) -> list[list[int]]:
         if not (text := tidy(text)):
             return []
-        room = self.module.encoder.positions.limit
+        positions = getattr(self.module.encoder, "positions", None)  # recurrent ones have none
+        room = None if positions is None else positions.limit
         return [
             self._ids(part)
             for piece in (sentences(text) if self.settings.one_sentence else [text])
