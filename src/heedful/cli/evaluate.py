@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -110,9 +111,9 @@ def _evaluate_translator(
     gold = None if alignments is None else read_alignments(alignments, pairs)
     if gold is not None and not has_attention(translator):
         raise DataError(f"{model} has no attention to compare with --alignments")
-    linked = list(zip(pairs, gold or [None] * len(pairs), strict=True))
+    rows = zip(pairs, repeat(None) if gold is None else gold, strict=gold is not None)
     linked = list(
-        refusals.accepted(linked, lambda row: translator.validation_error(row[0].source), lambda row: row[0].place)
+        refusals.accepted(rows, lambda row: translator.validation_error(row[0].source), lambda row: row[0].place)
     )
     sources, targets = [pair.source for pair, _ in linked], [pair.target for pair, _ in linked]
     evaluation = score_translations(translator, sources, targets, **overrides)

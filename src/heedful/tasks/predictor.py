@@ -177,8 +177,8 @@ class Predictor(ABC, Generic[Input, Output]):
         return other
 
     def _listed(self, items: object) -> list[Any] | tuple[Any, ...]:
-        shape, dtype = getattr(items, "shape", None), getattr(items, "dtype", None)
-        single = shape is not None and dtype != object and self.is_single(tuple(shape))
+        shape, dtype = getattr(items, "shape", None), str(getattr(items, "dtype", ""))
+        single = shape is not None and dtype != "object" and self.is_single(tuple(shape))
         return listed(items, self.item_name, single=single)
 
     def is_single(self, shape: tuple[int, ...]) -> bool:

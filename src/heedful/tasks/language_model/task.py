@@ -170,12 +170,11 @@ class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
         """Score every document as a whole, each from its own beginning."""
         corpus, text_score = Corpus(tuple(text_files(files.train))), TextScore()
         refusals = Refusals(strict=strict)
-        documents = refusals.accepted(
-            corpus.documents(),
-            lambda document: refusal(partial(encode, predictor.tokenizer), document[1]),
-            itemgetter(0),
-        )
-        for _, text in documents:
+
+        def fault(document: tuple[str, str]) -> str | None:
+            return refusal(lambda text: encode(predictor.tokenizer, text), document[1])
+
+        for _, text in refusals.accepted(corpus.documents(), fault, itemgetter(0)):
             text_score += predictor.score([text])[0]
         if not text_score.characters:
             raise DataError(f"{', '.join(map(str, corpus.files[:3]))}: there is no text to evaluate on")
