@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
 from torch import nn
 
 from ..config import Config, FamilyConfig
+from ..data.labeled_texts import PAIRS, TEXTS
 from ..data.published_tokenizer import NAME
 from ..errors import DataError
 from ..families import GenerationDefaults, Imported
@@ -69,6 +70,17 @@ class Predictor(ABC, Generic[Input, Output]):
     def takes_pairs(self) -> bool:
         """Whether every item must be a pair of texts."""
         return False
+
+    @property
+    def column_names(self) -> Sequence[tuple[str, ...]]:
+        """The usual names of the columns that hold an item's text, or its texts, the likeliest first."""
+        return PAIRS if self.takes_pairs else [(name,) for name in TEXTS]
+
+    def text_columns(self, header: Sequence[str]) -> tuple[int, ...] | None:
+        """Return the columns of a table that hold an item's texts; None if the header names none as usual."""
+        names = [name.strip().lower() for name in header]
+        found = (usual for usual in self.column_names if set(usual) <= set(names))
+        return next((tuple(map(names.index, usual)) for usual in found), None)
 
     @overload
     def predict(self, items: Iterable[Input], /, *, errors: Literal["raise"] = "raise") -> list[Output]: ...

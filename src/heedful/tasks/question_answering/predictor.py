@@ -5,6 +5,7 @@ Shapes: T tokens of a window, S spans that may be an answer.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypedDict
 
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from ...config import Config
 from ...data.published_tokenizer import EncodedWindow, PublishedTokenizer
+from ...data.questions import CONTEXT, QUESTION
 from ...errors import DataError
 from ...families import Imported
 from ..predictor import OutputKind, plain
@@ -86,6 +88,10 @@ class QuestionAnswerer(WindowPredictor[ExtractedAnswer]):
     @property
     def takes_pairs(self) -> bool:
         return True
+
+    @property
+    def column_names(self) -> Sequence[tuple[str, ...]]:
+        return list(product(QUESTION, CONTEXT))
 
     def predict_valid(self, items: Sequence[Text]) -> list[ExtractedAnswer]:
         return [best for best, *_ in self.candidates(items, 1)]

@@ -43,6 +43,11 @@ class LongTextWarning(UserWarning):
         )
         self.count, self.longest, self.limit = count, longest, limit
 
+    @classmethod
+    def sum(cls, each: Sequence[Self]) -> Self:
+        """Return one warning for those of several calls."""
+        return cls(sum(one.count for one in each), max(one.longest for one in each), each[0].limit)
+
 
 @dataclass(frozen=True)
 class Tokenizers:

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from ...config import Config
+from ...data.languages import Languages
 from ...data.pairs import tidy
 from ...data.tokenizer import Tokenizer
 from ...errors import DataError
@@ -138,6 +139,14 @@ class Translator(TextGenerator):
         return GenerationDefaults(
             start=tokenizer.start, end=(tokenizer.end,), pad=tokenizer.pad, suppress_tokens=suppressed
         )
+
+    @property
+    def column_names(self) -> Sequence[tuple[str, ...]]:
+        return [(self.settings.source.lower(),), ("source",), ("src",), ("text",)]
+
+    def text_columns(self, header: Sequence[str]) -> tuple[int, ...] | None:
+        both = Languages(self.settings.source, self.settings.target).keys(header)
+        return super().text_columns(header) if both is None else both[:1]
 
     def inputs(self, text: str) -> list[list[int]]:
         return self.parts(text).ids
