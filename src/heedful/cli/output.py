@@ -281,14 +281,21 @@ def predict_series(model: SeriesForecaster, name: str, form: Form, stream: Binar
     """Write a line for each column of each series: their names, then the forecast."""
     if form == "scores":
         raise ConfigError("--scores does not apply to a forecast, which has no probabilities; leave it out")
-    for series in forecast_files(model, [_existing(name)]):
+    forecasts = forecast_files(model, [_existing(name)])
+    errors = [series["error"] for series in forecasts if "error" in series]
+    for error in errors:
+        complain(error)
+    for series in forecasts:
         if form == "json":
             stream.write(f"{json.dumps(series, ensure_ascii=False)}\n".encode())
+            continue
+        if "error" in series:
+            stream.write(f"{one_line(str(series['series']))}\n".encode())
             continue
         for column, values in series["forecast"].items():
             cells = [one_line(str(series["series"])), one_line(column), *(f"{value:.6g}" for value in values)]
             stream.write(("\t".join(cells) + "\n").encode())
-    return None
+    return f"{len(errors):,} of {len(forecasts):,} series were refused" if errors else None
 
 
 def _existing(name: str) -> Path:

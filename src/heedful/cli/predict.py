@@ -6,6 +6,7 @@ import io
 import os
 import re
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -102,18 +103,39 @@ def predict(
             if error:
                 raise DataError(error)
             return
-        name, lines = _input(text)
+        name, lines = _input(text, predictor)
         interactive = group.broadcast_object(text == "-" and sys.stdin.isatty())
         output = output_format(predictor, form, overrides)
         if form != "plain" and predictor.output_kind == "translation" and predictor.settings.confidence is None:
             warn("warning: this model gives no confidence; training needs a larger validation set for that")
         if interactive:
             warn("Type a text and press Enter; press Ctrl-D to quit.")
-        with _output(out, group) as stream:
+        with _output(out, group) as stream, _one_long_text_warning():
             chunks = _chunks(lines, 1 if interactive else CHUNK * group.size, group)
             n_lines, n_refused = _run(chunks, name, stream, output, as_stream=as_stream)
         if n_refused:
             raise DataError(f"{n_refused:,} of {n_lines:,} lines were refused; the output has an empty answer for each")
+
+
+@contextmanager
+def _one_long_text_warning() -> Iterator[None]:
+    """Show one warning about long texts for all chunks, when they are answered."""
+    from ..tasks.translation.data import LongTextWarning
+
+    show, collected = warnings.showwarning, list[LongTextWarning]()
+
+    def collect(message: Any, *details: Any, **options: Any) -> None:
+        if isinstance(message, LongTextWarning):
+            collected.append(message)
+        else:
+            show(message, *details, **options)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", LongTextWarning)
+        warnings.showwarning = collect
+        yield
+    if collected:
+        warn(f"warning: {LongTextWarning.sum(collected)}")
 
 
 def _chunks(lines: Iterator[Line], size: int, group: SingleProcess) -> Iterator[list[Line]]:
@@ -154,13 +176,20 @@ def _run(
     return n_lines, n_refused
 
 
-def _input(text: str) -> tuple[str, Iterator[Line]]:
+def _input(text: str, predictor: Any) -> tuple[str, Iterator[Line]]:
     """Return a name for the input, and its lines. A text on the command line is read like a file with this content."""
     from ..data.readers.files import every_line
+    from .table_input import check_kind, is_table, table_lines
 
     if text == "-":
         return "<stdin>", every_line(sys.stdin.buffer)
     if os.path.exists(text):
+        check_kind(Path(text))
+        if is_table(Path(text)):
+            note, rows = table_lines(Path(text), predictor)
+            if note:
+                warn(note, "dim")
+            return text, rows
         return text, every_line(Path(text))
     if _FILE_NAME.fullmatch(text):
         raise DataError(f"{text}: there is no such file; if it is a text, pass it like this: echo TEXT | heedful …")

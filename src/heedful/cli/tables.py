@@ -115,9 +115,17 @@ def show_samples(title: str, samples: Sequence[ScoredSample]) -> None:
     console.print(table)
 
 
-def show_evaluation(result: Evaluation, n_samples: int, language: str) -> None:
+def refused_note(results: Mapping[str, Any]) -> str:
+    """Return what a title says of examples that were refused; nothing if there were none."""
+    refused = results.get("refused")
+    return f" ({refused['count']:,} of {refused['of']:,} refused)" if refused else ""
+
+
+def show_evaluation(result: Evaluation, n_samples: int, language: str, note: str = "") -> None:
     """Print the evaluation of a translator: scores, scores by length, calibration, best and worst samples."""
-    show_scores(f"{len(result.samples):,} pairs", {"all": [*result.scores.values(), Score("exact %", result.exact)]})
+    show_scores(
+        f"{len(result.samples):,} pairs{note}", {"all": [*result.scores.values(), Score("exact %", result.exact)]}
+    )
     metric = result.scores[main_metric(language)].metric
     table = _table("By length of the source", "words", "pairs", metric, right=range(3))
     for label, count, score in result.by_length:

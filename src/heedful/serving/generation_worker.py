@@ -9,7 +9,8 @@ from typing import Any
 
 from ..backends import prepare
 from ..generation import GenerationConfig, GenerationEngine, GenerationRequest, Hypothesis, RequestState
-from ..tasks.text_generator import Answer, EncodedTexts, IncrementalDetokenizer, TextGenerator, joined
+from ..tasks.predictor import Errors, ItemError
+from ..tasks.text_generator import Answer, IncrementalDetokenizer, TextGenerator, TextParts, joined
 from .errors import DeadlineExceeded
 from .settings import Settings
 from .worker import CORE_BUDGET, ModelWorker, StreamedToken, run_in_thread
@@ -31,16 +32,17 @@ class GenerationWorker(ModelWorker):
         n_threads = CORE_BUDGET.total if on_cpu else 1
         super().__init__(predictor, settings, GenerationEngine(predictor.module, n_workers=n_threads), n_threads)
 
-    async def predict(self, items: Sequence[str]) -> list[str]:
+    async def predict(self, items: Sequence[str], *, errors: Errors = "raise") -> list[str | ItemError]:
         """Return the best answer to each text."""
-        return [best.text for best, *_ in await self.candidates(items)]
+        several = await self.candidates(items, errors=errors)
+        return [answers if isinstance(answers, ItemError) else answers[0].text for answers in several]
 
-    async def candidates(self, texts: Sequence[str], **options: Any) -> list[list[Answer]]:
+    async def candidates(self, texts: Sequence[str], *, errors: Errors = "raise", **options: Any) -> list[Any]:
         config = self._config(options)
         async with self._deadline():
             with self._admission(len(texts)):
                 size = sum(map(len, map(str, texts)))
-                encoded, requests = await run_in_thread(size, self._requests, texts, config)
+                refused, encoded, requests = await run_in_thread(size, self._requests, texts, config, errors)
             futures = [asyncio.wrap_future(_hypotheses(request)) for request in requests]
             try:
                 self._enqueue(lambda: [self._engine.add_request(request) for request in requests])
@@ -48,18 +50,20 @@ class GenerationWorker(ModelWorker):
             finally:
                 self._engine.abort(*requests)
             size = sum(len(each.tokens) for several in hypotheses for each in several)
-            return await run_in_thread(CHARACTERS * size, self._predictor.decode, encoded, hypotheses, config.n_best)
+            decode = self._predictor.decode
+            answers = await run_in_thread(CHARACTERS * size, decode, encoded, hypotheses, config.n_best)
+            return self._predictor.in_places(answers, refused, errors)
 
     async def stream(self, text: str, **options: Any) -> AsyncGenerator[list[StreamedToken] | Answer, None]:
         until = asyncio.get_running_loop().time() + self._settings.seconds
         with self._admission(1):
             config = self._config(options)
-            encoded, requests = await asyncio.to_thread(self._requests, [text], config)
+            _, (parts,), requests = await asyncio.to_thread(self._requests, [text], config)
             requests = [request.as_stream() for request in requests]
         answers: list[Answer] = []
-        for ids, request in zip(encoded.ids, requests, strict=True):
+        for ids, gap, request in zip(parts.ids, parts.gaps, requests, strict=False):
             updates = _TokenUpdates(request)
-            texts = _TokenTexts(self._predictor.detokenizer(ids), " " if answers else "")
+            texts = _TokenTexts(self._predictor.detokenizer(ids), gap)
             hypothesis: Hypothesis | None = None
             try:
                 self._enqueue(partial(self._engine.add_request, request))
@@ -72,15 +76,20 @@ class GenerationWorker(ModelWorker):
             answers.append(self._predictor.answer(ids, hypothesis))
             if batch := list(texts.rest(answers[-1].text)):
                 yield batch
-        yield joined(answers)
+        if parts.gaps[-1]:
+            yield [StreamedToken(parts.gaps[-1], *NO_TOKEN)]
+        yield joined(answers, parts.gaps)
 
     def _config(self, options: Mapping[str, Any]) -> GenerationConfig:
         return self._predictor.generation_config({"precision": self._settings.precision, **options})
 
-    def _requests(self, texts: Sequence[str], config: GenerationConfig) -> tuple[EncodedTexts, list[GenerationRequest]]:
-        """Tokenize texts and make requests of them; too slow for the event loop."""
-        encoded = self._predictor.encode(texts)
-        return encoded, self._predictor.requests(encoded.ids, config)
+    def _requests(
+        self, texts: Sequence[str], config: GenerationConfig, errors: Errors = "raise"
+    ) -> tuple[dict[int, str], list[TextParts], list[GenerationRequest]]:
+        """Tokenize texts and make requests of all that are not refused; too slow for the event loop."""
+        refused = self._predictor.refusals(texts) if errors == "return" else {}
+        encoded = self._predictor.encode(text for index, text in enumerate(texts) if index not in refused)
+        return refused, encoded, self._predictor.requests([ids for text in encoded for ids in text.ids], config)
 
 
 def _hypotheses(request: GenerationRequest) -> Future[list[Hypothesis]]:

@@ -57,7 +57,7 @@ _DATA_URL = re.compile(r"data:image/(?:png|jpeg);base64,")
 
 
 def as_inputs(predictor: Any, value: Sequence[Any], settings: Settings) -> list[Any]:
-    """Return all inputs in the form that the predictor takes; an ItemError names the first invalid one."""
+    """Return all inputs in the form that the predictor takes, with an ItemError in the place of an invalid one."""
     if len(value) > settings.max_items:
         raise DataError(f"inputs: at most {settings.max_items} at once, not {len(value)}; send several requests")
     inputs: list[Any] = []
@@ -66,16 +66,16 @@ def as_inputs(predictor: Any, value: Sequence[Any], settings: Settings) -> list[
         try:
             if predictor.input_kind == "image":
                 image, size = _image(item)
-                n_pixels += size
-                if n_pixels > MAX_PIXELS:
+                if n_pixels + size > MAX_PIXELS:
                     raise DataError(f"the images of a request may have at most {MAX_PIXELS:,} pixels in total")
+                n_pixels += size
                 inputs.append(image)
             elif predictor.input_kind == "series":
                 inputs.append(_numbers(item, depth=2))
             else:
                 inputs.append(_text(item, settings.max_characters, accepts_pairs=predictor.accepts_pairs))
         except DataError as error:
-            raise ItemError("input", index, str(error)) from None
+            inputs.append(ItemError("input", index, str(error)))
     return inputs
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
@@ -133,19 +134,25 @@ class Spans(BaseModel):
     spans: list[LabeledSpan]
 
 
+class Refusal(BaseModel):
+    """Why one of several inputs has no output."""
+
+    error: str
+
+
 class Predictions(BaseModel):
-    """An output for each input, in order."""
+    """An output for each input, in order; if one of several inputs is refused, its output is the error."""
 
     model: str
     task: str
     outputs: (
-        list[GeneratedText]
-        | list[Labels]
-        | list[Vector]
-        | list[FilledText]
-        | list[Forecast]
-        | list[ContextAnswer]
-        | list[Spans]
+        list[GeneratedText | Refusal]
+        | list[Labels | Refusal]
+        | list[Vector | Refusal]
+        | list[FilledText | Refusal]
+        | list[Forecast | Refusal]
+        | list[ContextAnswer | Refusal]
+        | list[Spans | Refusal]
     )
 
 
@@ -154,34 +161,46 @@ async def predict(request: Request, model: str, body: PredictRequest) -> Json:
     """Run a model of any task on one or several inputs."""
     state, served = server_state(request), requested_model(request, model)
     overrides = body.model_dump(exclude={"inputs", "api_key"}, exclude_none=True)
-    try:
-        inputs = await asyncio.to_thread(as_inputs, served.predictor, body.inputs, state.settings)
-        outputs, tokens = await cancel_on_disconnect(request, _answers(request, served, inputs, overrides))
-    except ItemError as error:
-        raise APIError(400, f"inputs[{error.index}]: {error.reason}", param="inputs") from None
-    for index, output in enumerate(outputs):
-        try:
-            json.dumps(output, allow_nan=False)
-        except ValueError:
-            raise APIError(400, f"inputs[{index}]: the model's output is NaN or infinite", param="inputs") from None
-    state.metrics.answered(model, items=len(outputs), tokens=tokens)
+    inputs = await asyncio.to_thread(as_inputs, served.predictor, body.inputs, state.settings)
+    valid = [item for item in inputs if not isinstance(item, ItemError)]
+    answers, tokens = await cancel_on_disconnect(request, _answers(request, served, valid, overrides))
+    remaining = iter(answers)
+    outputs = [_output(item if isinstance(item, ItemError) else next(remaining)) for item in inputs]
+    errors = [output["error"] for output in outputs if "error" in output]
+    if errors and len(errors) == len(outputs):
+        raise APIError(400, f"inputs[0]: {errors[0]}", param="inputs")
+    state.metrics.answered(model, items=len(outputs) - len(errors), tokens=tokens)
     return Json({"model": model, "task": served.task, "outputs": outputs})
+
+
+def _output(answer: Any) -> Any:
+    """Return an answer, or the error about an input in its place."""
+    if isinstance(answer, ItemError):
+        return {"error": answer.reason}
+    try:
+        json.dumps(answer, allow_nan=False)
+    except ValueError:
+        return {"error": "the model's output is NaN or infinite"}
+    return answer
 
 
 async def _answers(
     request: Request, served: Served, inputs: list[Any], overrides: dict[str, Any]
 ) -> tuple[list[Any], int]:
-    """Return the outputs, and the number of generated tokens."""
+    """Return the outputs, with errors in the places of refused inputs, and the number of generated tokens."""
     model, worker = served.predictor, served.worker
     check_overrides(model, overrides, server_state(request).settings)
     if model.generates_text:
-        candidates = await worker.candidates(inputs, **overrides)
-        n_tokens = sum(answer.n_tokens for answers in candidates for answer in answers)
-        return [_generated_text(*answers) for answers in candidates], n_tokens
+        outputs = await worker.candidates(inputs, errors="return", **overrides)
+        n_tokens = sum(answer.n_tokens for each in outputs if not isinstance(each, ItemError) for answer in each)
+        formatted = [each if isinstance(each, ItemError) else _generated_text(*each) for each in outputs]
+        return formatted, n_tokens
     if model.output_kind == "gaps":
-        guesses = await worker.call(lambda: model.guesses(inputs, N_GUESSES))
-        return [_filled_text(model, text, gaps) for text, gaps in zip(inputs, guesses, strict=True)], 0
-    return [_formatted(model, output) for output in await worker.predict(inputs)], 0
+        guess = partial(model.answer_each, inputs, lambda texts: model.guesses(texts, N_GUESSES), "return")
+        outputs = [(text, gaps) for text, gaps in zip(inputs, await worker.call(guess), strict=True)]
+        return [gaps if isinstance(gaps, ItemError) else _filled_text(model, text, gaps) for text, gaps in outputs], 0
+    outputs = await worker.predict(inputs, errors="return")
+    return [each if isinstance(each, ItemError) else _formatted(model, each) for each in outputs], 0
 
 
 def _generated_text(best: Answer, *others: Answer) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import torch
 
 from ..errors import HeedfulError
 from ..generation import GenerationEngine
-from ..tasks.predictor import ItemError, listed
+from ..tasks.predictor import Errors, ItemError, listed
 from ..tasks.text_generator import Answer
 from .errors import DeadlineExceeded, Overloaded
 from .settings import Settings
@@ -178,7 +178,7 @@ class BatchEngine:
     def _predict(self, requests: Sequence[BatchRequest]) -> list[Callable[[], None]]:
         """Return functions that give every request its outputs."""
         try:
-            outputs = iter(self._predictor.predict([item for request in requests for item in request.items]))
+            outputs = iter(self._predictor.predict_valid([item for request in requests for item in request.items]))
         except Exception as error:
             if len(requests) == 1:
                 return [partial(requests[0].future.set_exception, error)]
@@ -218,10 +218,10 @@ class ModelWorker(ABC):
             thread.start()
 
     @abstractmethod
-    async def predict(self, items: Sequence[Any]) -> list[Any]:
+    async def predict(self, items: Sequence[Any], *, errors: Errors = "raise") -> list[Any]:
         """Return what the model's `predict` returns, batched with other requests."""
 
-    async def candidates(self, texts: Sequence[str], **options: Any) -> list[list[Answer]]:
+    async def candidates(self, texts: Sequence[str], *, errors: Errors = "raise", **options: Any) -> list[Any]:
         """Return what a text generator's `candidates` returns; the texts join the running batch."""
         raise HeedfulError(f"a model for {self._predictor.task} does not generate text")
 
@@ -365,19 +365,19 @@ class BatchWorker(ModelWorker):
     def __init__(self, predictor: Any, settings: Settings) -> None:
         super().__init__(predictor, settings, BatchEngine(predictor))
 
-    async def predict(self, items: Sequence[Any]) -> list[Any]:
+    async def predict(self, items: Sequence[Any], *, errors: Errors = "raise") -> list[Any]:
         """Validate the items, then predict them together with other requests."""
-        request = BatchRequest(listed(items, self._predictor.item_name))
+        items = listed(items, self._predictor.item_name)
         async with self._deadline():
             with self._admission(len(items)):
-                await asyncio.to_thread(self._check, items)
+                refused = await asyncio.to_thread(self._predictor.refusals, items)
+                if refused and errors == "raise":
+                    first = min(refused)
+                    raise ItemError(self._predictor.item_name, first, refused[first])
+                request = BatchRequest([item for index, item in enumerate(items) if index not in refused])
                 self._enqueue(partial(self._engine.add_request, request))
             try:
-                return await asyncio.wrap_future(request.future)
+                answers = await asyncio.wrap_future(request.future)
             finally:
                 self._engine.abort(request)
-
-    def _check(self, items: Sequence[Any]) -> None:
-        for index, item in enumerate(items):
-            if reason := self._predictor.validation_error(item):
-                raise ItemError(self._predictor.item_name, index, reason)
+        return self._predictor.in_places(answers, refused, errors)

@@ -52,7 +52,7 @@ class Embedder(TextEncoderPredictor[list[float]]):
     output_kind: ClassVar[OutputKind] = "vector"
     accepts_pairs: ClassVar[bool] = True
 
-    def predict(self, texts: Sequence[Text]) -> list[list[float]]:
+    def predict_valid(self, texts: Sequence[Text]) -> list[list[float]]:
         return [
             (F.normalize(output, dim=-1) if self.settings.normalized else output).tolist()
             for output in self.outputs(texts)

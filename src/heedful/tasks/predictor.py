@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar, overload
 
 from torch import nn
 
 from ..config import Config, FamilyConfig
+from ..data.labeled_texts import PAIRS, TEXTS
 from ..data.published_tokenizer import NAME
 from ..errors import DataError
 from ..families import GenerationDefaults, Imported
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 InputKind = Literal["text", "image", "series"]
 OutputKind = Literal["translation", "continuation", "text", "labels", "vector", "gaps", "forecast", "answer", "spans"]
+Errors = Literal["raise", "return"]  # what becomes of the error about an item that is refused
 
 Input = TypeVar("Input")
 Output = TypeVar("Output")
@@ -68,9 +71,62 @@ class Predictor(ABC, Generic[Input, Output]):
         """Whether every item must be a pair of texts."""
         return False
 
+    @property
+    def column_names(self) -> Sequence[tuple[str, ...]]:
+        """The usual names of the columns that hold an item's text, or its texts, the likeliest first."""
+        return PAIRS if self.takes_pairs else [(name,) for name in TEXTS]
+
+    def text_columns(self, header: Sequence[str]) -> tuple[int, ...] | None:
+        """Return the columns of a table that hold an item's texts; None if the header names none as usual."""
+        names = [name.strip().lower() for name in header]
+        found = (usual for usual in self.column_names if set(usual) <= set(names))
+        return next((tuple(map(names.index, usual)) for usual in found), None)
+
+    @overload
+    def predict(self, items: Iterable[Input], /, *, errors: Literal["raise"] = "raise") -> list[Output]: ...
+
+    @overload
+    def predict(self, items: Iterable[Input], /, *, errors: Errors) -> list[Output | ItemError]: ...
+
+    def predict(self, items: Iterable[Input], /, *, errors: Errors = "raise") -> list[Any]:
+        """Return one plain value for each item, in order.
+
+        Args:
+            items: A list, an array, a column of a table or a generator.
+            errors: "raise" the error about the first item that is refused, or "return" each error in the place of the
+                item's answer.
+        """
+        return self.answer_each(items, self.predict_valid, errors)
+
     @abstractmethod
-    def predict(self, items: Sequence[Input], /) -> list[Output]:
-        """Return one plain value for each item, in order."""
+    def predict_valid(self, items: Sequence[Any]) -> Sequence[Output | ItemError]:
+        """Return the answers to items that `predict` does not refuse, or the error about an answer in its place."""
+
+    def answer_each(self, items: object, answer: Callable[[Sequence[Any]], Sequence[Any]], errors: Errors) -> list[Any]:
+        """Return what a function answers to a list of items, with `errors` as `predict` has it."""
+        values = self._listed(items)
+        refused = self.refusals(values) if errors == "return" else {}
+        answers = answer([item for index, item in enumerate(values) if index not in refused])
+        return self.in_places(answers, refused, errors)
+
+    def refusals(self, items: Sequence[Any]) -> dict[int, str]:
+        """Return why `predict` would refuse items, by their indices."""
+        reasons = ((index, self.validation_error(item)) for index, item in enumerate(items))
+        return {index: reason for index, reason in reasons if reason is not None}
+
+    def in_places(self, answers: Sequence[Any], refused: Mapping[int, str], errors: Errors) -> list[Any]:
+        """Return the answers with the errors about refused items between them; raise the first unless they return."""
+        remaining = iter(answers)
+        results: list[Any] = []
+        for index in range(len(answers) + len(refused)):
+            reason = refused.get(index)
+            answer = None if reason is not None else next(remaining)
+            if isinstance(answer, ItemError):
+                reason = answer.reason
+            results.append(answer if reason is None else ItemError(self.item_name, index, reason))
+            if reason is not None and errors == "raise":
+                raise results[-1]
+        return results
 
     @abstractmethod
     def prepared(self, item: Any, /) -> Any:
@@ -78,11 +134,7 @@ class Predictor(ABC, Generic[Input, Output]):
 
     def validation_error(self, item: Input, /) -> str | None:
         """Return why `predict` would refuse an item; None if it would not."""
-        try:
-            self.prepared(item)
-        except DataError as error:
-            return str(error)
-        return None
+        return refusal(self.prepared, item)
 
     def save(self, folder: str | Path) -> None:
         """Write the bundle into a folder."""
@@ -137,7 +189,13 @@ class Predictor(ABC, Generic[Input, Output]):
         return other
 
     def _listed(self, items: object) -> list[Any] | tuple[Any, ...]:
-        return listed(items, self.item_name)
+        shape, dtype = getattr(items, "shape", None), str(getattr(items, "dtype", ""))
+        single = shape is not None and dtype != "object" and self.is_single(tuple(shape))
+        return listed(items, self.item_name, single=single)
+
+    def is_single(self, shape: tuple[int, ...]) -> bool:
+        """Return whether an array of numbers with this shape is one item and not several."""
+        return False
 
     def _numbered(self, item: Any, index: int, prepare: Callable[[Any], Any] | None = None) -> Any:
         """Call `prepare`, by default `prepared`; its error becomes an ItemError with the item's index."""
@@ -147,13 +205,25 @@ class Predictor(ABC, Generic[Input, Output]):
             raise ItemError(self.item_name, index, str(error)) from None
 
 
-def listed(items: object, what: str) -> list[Any] | tuple[Any, ...]:
-    """Return the items if they are a list; a single item would be taken for several."""
-    if not isinstance(items, list | tuple):
+def listed(items: object, what: str, *, single: bool = False) -> list[Any] | tuple[Any, ...]:
+    """Return the items of a list, an array, a column or a generator; a single text would be taken for several."""
+    if isinstance(items, list | tuple):
+        return items
+    single = single or isinstance(items, str | bytes | Mapping) or hasattr(items, "columns")
+    if single or not isinstance(items, Iterable):
         raise DataError(
             f"predict takes a list, not {type(items).__name__}; put one {what} in brackets: predict([{what}])"
         )
-    return items
+    return list(items)
+
+
+def refusal(prepare: Callable[[Any], object], item: Any) -> str | None:
+    """Return the message of the DataError that a function raises about an item; None if it raises none."""
+    try:
+        prepare(item)
+    except DataError as error:
+        return str(error)
+    return None
 
 
 @contextmanager
@@ -163,6 +233,14 @@ def located(places: Sequence[str]) -> Iterator[None]:
         yield
     except ItemError as error:
         raise DataError(f"{places[error.index]}: {error.reason}") from None
+
+
+@contextmanager
+def without_warnings(category: type[Warning]) -> Iterator[None]:
+    """Show no warnings of this category inside."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", category)
+        yield
 
 
 def in_chunks(items: Iterable[Input], size: int) -> Iterator[list[Input]]:

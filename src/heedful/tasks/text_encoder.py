@@ -50,7 +50,7 @@ class InspectedText(NamedTuple):
     probabilities: Mapping[str, float] | None = None
 
 
-class TextEncoderPredictor(Predictor[Text, Output], Generic[Output]):
+class TextEncoderPredictor(Predictor[Sequence[str], Output], Generic[Output]):
     """An encoder with a published tokenizer; a task says what its output means.
 
     A published model is loaded with the `head` of a task, and `checkpoint_settings` returns the task's settings.

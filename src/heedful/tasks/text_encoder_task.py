@@ -36,7 +36,7 @@ from ..lens.report import ScoredSample
 from ..training.config import TrainingConfig
 from ..training.objective import B
 from .bundle import Bundle, is_bundle, sized_tokenizer
-from .run import Files, RunConfig, Task, TrainingData
+from .run import Files, Refusals, RunConfig, Task, TrainingData
 from .run.task import DATA, START, TRAIN, VALID, Split, left_out, settings_json, split_examples, write_start_weights
 from .text_encoder import STRIDE
 
@@ -344,6 +344,10 @@ class WindowTask(TextEncoderTask[C, E, TextBatch], Generic[C, E]):
     def parse_example(self, values: dict[str, Any]) -> E:
         """Return the example that these JSON values are of."""
 
+    def item_of(self, example: E) -> Any:
+        """Return what the predictor reads of an example."""
+        return example.texts
+
     @abstractmethod
     def scores(self, predictor: Any, examples: Sequence[E]) -> dict[str, Any]:
         """Return the scores of a predictor on some examples, in the form of `evaluate`."""
@@ -371,15 +375,16 @@ class WindowTask(TextEncoderTask[C, E, TextBatch], Generic[C, E]):
         loss = self.mean_loss(module, self.validation)
         return {"loss": loss} | {name: score["value"] for name, score in scores.items()}
 
-    def evaluate(self, predictor: Any, files: Files) -> dict[str, Any]:
+    def evaluate(self, predictor: Any, files: Files, *, strict: bool = False) -> dict[str, Any]:
         """Return every score over the examples of the files, and how many were left out."""
-        report = TextReport()
-        examples = list(self.read(files.columns, files.train, report))
+        report, refusals = TextReport(), Refusals(strict=strict)
+        read = self.read(files.columns, files.train, report)
+        examples = list(refusals.accepted(read, lambda example: predictor.validation_error(self.item_of(example))))
         if not examples:
             raise DataError(f"there are no {self.example_name} to evaluate on")
         scores = self.scores(predictor, examples)
         notes = left_out(report).get("verdict", []) + scores.get("verdict", [])
-        return scores | ({"verdict": notes} if notes else {})
+        return scores | ({"verdict": notes} if notes else {}) | refusals.to_dict()
 
     def report_sections(self, predictor: Any, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         return {"samples": [ScoredSample(**sample) for sample in metrics["samples"]]}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self, Unpack
+from typing import Any, ClassVar, Literal, NamedTuple, Self, Unpack, overload
 
 from torch import nn
 
@@ -28,7 +28,7 @@ from ..generation import (
 from .bundle import Bundle, join_defaults
 from .inspection import Inspection
 from .inspection.generation import inspect_generator
-from .predictor import OutputKind, Predictor, plain
+from .predictor import Errors, ItemError, OutputKind, Predictor, plain
 
 SOURCE, TARGET = NAME, "target_tokenizer.json"  # the second only where source and target share none
 MAX_PUBLISHED_TOKENS = 512  # of an answer, in a published model without max_length
@@ -67,11 +67,11 @@ def unfinished_share(answers: Sequence[Answer]) -> float:
     return 100.0 * sum(not answer.finished for answer in answers) / max(len(answers), 1)
 
 
-def joined(parts: Sequence[Answer]) -> Answer:
-    """Join the answers to the parts of one text; the whole is right if all of them are."""
+def joined(parts: Sequence[Answer], gaps: Sequence[str]) -> Answer:
+    """Join the answers to the parts of one text, with `gaps` around them; the whole is right if all of them are."""
     confidences = [part.confidence for part in parts if part.confidence is not None]
     return Answer(
-        " ".join(part.text for part in parts),
+        gaps[0] + "".join(part.text + gap for part, gap in zip(parts, gaps[1:], strict=True)),
         sum(part.logprob for part in parts),
         all(part.finished for part in parts),
         prod(confidences) if len(confidences) == len(parts) and parts else None,
@@ -81,21 +81,25 @@ def joined(parts: Sequence[Answer]) -> Answer:
     )
 
 
-def best_joined(parts: Sequence[Sequence[Answer]], count: int) -> list[Answer]:
+def best_joined(parts: Sequence[Sequence[Answer]], gaps: Sequence[str], count: int) -> list[Answer]:
     """Return the `count` best combinations of one answer for each part."""
     best: list[tuple[Answer, ...]] = [()]
     for answers in parts:
         combinations = [(*before, answer) for before, answer in product(best, answers)]
         best = sorted(combinations, key=lambda each: -sum(part.score for part in each))[:count]
-    return [joined(each) for each in best]
+    return [joined(each, gaps) for each in best]
 
 
-class EncodedTexts(NamedTuple):
-    """The ids of the parts of several texts, and the index of the text that each part belongs to."""
+class TextParts(NamedTuple):
+    """The ids of the parts of a text, and what stands before each of their answers and after the last one."""
 
-    n_texts: int
     ids: list[list[int]]
-    owners: list[int]
+    gaps: list[str]
+
+    @classmethod
+    def spaced(cls, ids: list[list[int]]) -> Self:
+        """Return parts whose answers are joined with spaces."""
+        return cls(ids, ["", *[" "] * (len(ids) - 1), ""] if ids else [""])
 
 
 class TextGenerator(Predictor[str, str]):
@@ -177,30 +181,67 @@ class TextGenerator(Predictor[str, str]):
         """Return the tokens that every answer must begin with."""
         return []
 
-    def predict(self, texts: Sequence[str], **options: Unpack[GenerationOptions]) -> list[str]:
+    @overload
+    def predict(
+        self, texts: Iterable[str], /, *, errors: Literal["raise"] = "raise", **options: Unpack[GenerationOptions]
+    ) -> list[str]: ...
+
+    @overload
+    def predict(
+        self, texts: Iterable[str], /, *, errors: Errors, **options: Unpack[GenerationOptions]
+    ) -> list[str | ItemError]: ...
+
+    def predict(
+        self, texts: Iterable[str], /, *, errors: Errors = "raise", **options: Unpack[GenerationOptions]
+    ) -> list[Any]:
         """Return one answer for each text, in order; an empty text has an empty answer.
 
         The options change settings of GenerationConfig: `predict(texts, beam=5, length_penalty=1.0)`,
-        `predict(texts, sample=True, top_p=0.9, seed=3)`.
+        `predict(texts, sample=True, top_p=0.9, seed=3)`. `errors` is described under `Predictor.predict`.
         """
-        return [answer.text for answer in self.answers(texts, **options)]
+        return self.answer_each(texts, lambda valid: self.predict_valid(valid, **options), errors)
 
-    def answers(self, texts: Sequence[str], **options: Unpack[GenerationOptions]) -> list[Answer]:
+    def predict_valid(self, items: Sequence[str], **options: Unpack[GenerationOptions]) -> list[str]:
+        return [best.text for best, *_ in self.candidates(items, **options)]
+
+    @overload
+    def answers(
+        self, texts: Iterable[str], *, errors: Literal["raise"] = "raise", **options: Unpack[GenerationOptions]
+    ) -> list[Answer]: ...
+
+    @overload
+    def answers(
+        self, texts: Iterable[str], *, errors: Errors, **options: Unpack[GenerationOptions]
+    ) -> list[Answer | ItemError]: ...
+
+    def answers(
+        self, texts: Iterable[str], *, errors: Errors = "raise", **options: Unpack[GenerationOptions]
+    ) -> list[Any]:
         """Return what `predict` does, with log-probabilities, confidence, and whether each answer is finished."""
-        return [best for best, *_ in self.candidates(texts, **options)]
+        return self.answer_each(texts, lambda valid: [best for best, *_ in self.candidates(valid, **options)], errors)
 
-    def candidates(self, texts: Sequence[str], **options: Unpack[GenerationOptions]) -> list[list[Answer]]:
+    def candidates(self, texts: Iterable[str], **options: Unpack[GenerationOptions]) -> list[list[Answer]]:
         """Return the `n_best` answers to each text, or as many samples, best first."""
         config, encoded = self.generation_config(options), self.encode(texts)
-        return self.decode(encoded, self.generate(encoded.ids, config), config.n_best)
+        inputs = [ids for text in encoded for ids in text.ids]
+        self.warn_about(inputs)
+        return self.decode(encoded, self.generate(inputs, config), config.n_best)
 
     def stream(self, text: str, **options: Unpack[GenerationOptions]) -> Stream[str, Answer]:
         """Return the answer in pieces of text as soon as each is certain, in whole characters."""
         config, parts = self.generation_config(options), self._numbered(text, 0)
+        self.warn_about(parts.ids)
         return Stream(self._stream(parts, config))
 
-    def prepared(self, item: Any) -> list[list[int]]:
-        return self.inputs(plain(item))
+    def prepared(self, item: Any) -> TextParts:
+        return self.parts(plain(item))
+
+    def parts(self, text: str) -> TextParts:
+        """Return the parts of a text that are answered on their own, and what stands between the answers."""
+        return TextParts.spaced(self.inputs(text))
+
+    def warn_about(self, inputs: Sequence[Sequence[int]]) -> None:
+        """Warn, once for a call, about inputs in ids whose answers may be worse."""
 
     def generation_config(self, overrides: Mapping[str, Any]) -> GenerationConfig:
         """Return the bundle's settings with changes. The beam is at least `n_best` wide; sampling uses no beam."""
@@ -210,19 +251,17 @@ class TextGenerator(Predictor[str, str]):
         defaults = {"n_best": 1, "sample": sample, "beam": beam, **({} if sample else SEARCH_DEFAULTS)}
         return base.changed(**{**defaults, **overrides})
 
-    def encode(self, texts: Sequence[str]) -> EncodedTexts:
-        """Return the ids of all parts of the texts; ItemError names a text that cannot be answered."""
-        parts = [(n, ids) for n, text in enumerate(self._listed(texts)) for ids in self._numbered(text, n)]
-        return EncodedTexts(len(texts), [ids for _, ids in parts], [owner for owner, _ in parts])
+    def encode(self, texts: Iterable[str]) -> list[TextParts]:
+        """Return the parts of the texts; ItemError names a text that cannot be answered."""
+        return [self._numbered(text, index) for index, text in enumerate(self._listed(texts))]
 
     def decode(
-        self, encoded: EncodedTexts, hypotheses: Sequence[Sequence[Hypothesis]], n_best: int
+        self, encoded: Sequence[TextParts], hypotheses: Sequence[Sequence[Hypothesis]], n_best: int
     ) -> list[list[Answer]]:
         """Return the answers to the texts, given the hypotheses for each part."""
-        parts: list[list[list[Answer]]] = [[] for _ in range(encoded.n_texts)]
-        for owner, ids, several in zip(encoded.owners, encoded.ids, hypotheses, strict=True):
-            parts[owner].append([self.answer(ids, hypothesis) for hypothesis in several])
-        return [best_joined(answers, n_best) for answers in parts]
+        remaining = iter(hypotheses)
+        parts = [[[self.answer(ids, each) for each in next(remaining)] for ids in text.ids] for text in encoded]
+        return [best_joined(answers, text.gaps, n_best) for answers, text in zip(parts, encoded, strict=True)]
 
     def requests(self, inputs: Sequence[Sequence[int]], config: GenerationConfig) -> list[GenerationRequest]:
         """Return the engine's requests for inputs in ids, with this model's special tokens."""
@@ -271,18 +310,20 @@ class TextGenerator(Predictor[str, str]):
         """Return the detokenizer for the answer to an input in ids."""
         return IncrementalDetokenizer(partial(self.text, ids))
 
-    def _stream(self, parts: Sequence[list[int]], config: GenerationConfig) -> Generator[str, None, Answer]:
+    def _stream(self, parts: TextParts, config: GenerationConfig) -> Generator[str, None, Answer]:
         answers: list[Answer] = []
-        for ids in parts:
-            if answers:
-                yield " "
+        for gap, ids in zip(parts.gaps, parts.ids, strict=False):
+            if gap:
+                yield gap
             tokens, detokenizer = self.stream_tokens(ids, config), self.detokenizer(ids)
             yield from filter(None, map(detokenizer.add, tokens))
             assert tokens.answer is not None  # the stream has ended
             answers.append(self.answer(ids, tokens.answer))
             if rest := detokenizer.rest(answers[-1].text):
                 yield rest
-        return joined(answers)
+        if parts.gaps[-1]:
+            yield parts.gaps[-1]
+        return joined(answers, parts.gaps)
 
 
 class IncrementalDetokenizer:

@@ -21,6 +21,8 @@ from html.entities import html5
 from itertools import pairwise
 from typing import NamedTuple
 
+from ...tasks.translation.data import text_lines
+
 _LETTER = re.compile(r"[^\W\d_]")
 
 Span = tuple[int, int]  # of characters: begin, end
@@ -54,13 +56,11 @@ def has_letters(text: str) -> bool:
 def plain(text: str) -> Document:
     """Split a plain text into lines: line breaks and the white space at the ends of lines stay."""
     parts: list[str | Segment] = []
-    for line in text.splitlines(keepends=True):
-        inner = line.strip()
-        if has_letters(inner):
-            begin = line.index(inner)
-            parts += [line[:begin], Segment(inner, (), lambda text, _: text), line[begin + len(inner) :]]
+    for before, line, after in text_lines(text):
+        if has_letters(line):
+            parts += [before, Segment(line, (), lambda text, _: text), after]
         else:
-            parts.append(line)
+            parts.append(before + line + after)
     return tuple(parts)
 
 

@@ -6,7 +6,6 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from ...tasks.predictor import ItemError
 from ..errors import PLAIN_ERRORS, APIError
 from ..inputs import FORMS
 from ..state import cancel_on_disconnect, note_model, server_state
@@ -30,6 +29,10 @@ class Translation(_CamelCase):
         default_factory=list, description="Only if the source is auto."
     )
     alternatives: list[str] | list[list[str]] = Field(default_factory=list, description="Only if requested.")
+    errors: list[str | None] = Field(
+        default_factory=list,
+        description="Only if some of several texts were refused, whose translation is empty: each reason, or null.",
+    )
 
 
 class NamedLanguage(BaseModel):
@@ -154,15 +157,17 @@ async def _translation(request: Request, body: TranslateRequest) -> Translation:
     translations = [TextTranslation(text, []) for text in body.texts]
     for group in groups:
         note_model(request, group.model)
-        try:
-            translated = await translate_group(group, body.alternatives, state.metrics)
-        except ItemError as error:
-            raise APIError(400, str(error) if body.is_array else error.reason) from None
+        translated = await translate_group(group, body.alternatives, state.metrics)
         for index, translation in zip(group.indices, translated, strict=True):
             translations[index] = translation
+    refused = {index: error for index, each in enumerate(translations) if (error := each.error)}
+    if refused and len(refused) == len(translations):
+        raise APIError(400, f"text 1: {refused[0]}" if body.is_array else refused[0])
     fields: dict[str, list[Any]] = {"translated_text": [translation.text for translation in translations]}
     if detected:
         fields["detected_language"] = detected
+    if refused:
+        fields["errors"] = [translation.error for translation in translations]
     if body.alternatives:
         fields["alternatives"] = [translation.alternatives for translation in translations]
     return Translation(**(fields if body.is_array else {name: values[0] for name, values in fields.items()}))

@@ -95,10 +95,11 @@ MAX_SEGMENTS = 128  # sent to a worker at once, so that a long page does not kee
 
 @dataclass(frozen=True)
 class TextTranslation:
-    """The best translation of a text, and the next best ones."""
+    """The best translation of a text, and the next best ones; no text and the reason if it was refused."""
 
     text: str
     alternatives: list[str]
+    error: str | None = None
 
 
 @dataclass(frozen=True)
@@ -148,42 +149,52 @@ def _for_model(document: Document, model: Served) -> Document:
 
 
 async def translate_group(group: TextGroup, alternatives: int, metrics: Metrics) -> list[TextTranslation]:
-    """Translate the texts of a group; an ItemError has the index of a text that cannot be translated."""
+    """Translate the texts of a group, those apart that the model refuses."""
     answers = AnswerCache(group.model, {"n_best": alternatives + 1} if alternatives else {})
-    await answers.fetch(group.documents, group.indices)
+    await answers.fetch(group.documents)
     documents = [await answers.place_tags(document) for document in group.documents]
-    await answers.fetch(documents, group.indices)
+    await answers.fetch(documents)
     n_tokens = sum(answer.n_tokens for candidates in answers.by_text.values() for answer in candidates)
-    metrics.answered(group.model.name, items=len(group.indices), tokens=n_tokens)
+    errors = [answers.error(document) for document in documents]
+    metrics.answered(group.model.name, items=errors.count(None), tokens=n_tokens)
     return [
-        _assemble(document, [answers.by_text[text] for text in texts_of(document)], alternatives)
-        for document in documents
+        TextTranslation("", [], error)
+        if error
+        else _assemble(document, [answers.by_text[text] for text in texts_of(document)], alternatives)
+        for document, error in zip(documents, errors, strict=True)
     ]
 
 
 class AnswerCache:
     """A model's answers by text, and where it places the tags of sentences, so that each text is translated once."""
 
-    def __init__(self, model: Served, overrides: dict[str, int]) -> None:
+    def __init__(self, model: Served, overrides: dict[str, Any]) -> None:
         self.by_text: dict[str, list[Answer]] = {}
+        self._refused: dict[str, str] = {}  # the reasons by text
         self._projections: dict[tuple[str, tuple[Span, ...]], list[Span] | None] = {}
         self._model, self._overrides = model, overrides
 
-    async def fetch(self, documents: Sequence[Document], indices: Sequence[int]) -> None:
-        """Translate all segments of documents that have these indices in the request."""
-        origin: dict[str, int] = {}
-        for document, index in zip(documents, indices, strict=True):
-            origin |= {text: index for text in texts_of(document) if text not in self.by_text and text not in origin}
-        texts = list(origin)
+    def error(self, document: Document) -> str | None:
+        """Return why a segment of a document was refused; None if all are translated."""
+        return next((self._refused[text] for text in texts_of(document) if text in self._refused), None)
+
+    async def fetch(self, documents: Sequence[Document]) -> None:
+        """Translate all segments of documents."""
+        known = self.by_text.keys() | self._refused.keys()
+        texts = list(dict.fromkeys(text for each in documents for text in texts_of(each) if text not in known))
         for begin in range(0, len(texts), MAX_SEGMENTS):
             batch = texts[begin : begin + MAX_SEGMENTS]
-            try:
-                self.by_text |= zip(batch, await self._model.worker.candidates(batch, **self._overrides), strict=True)
-            except ItemError as error:
-                raise ItemError("text", origin[batch[error.index]], error.reason) from None
+            answers = await self._model.worker.candidates(batch, errors="return", **self._overrides)
+            for text, candidates in zip(batch, answers, strict=True):
+                if isinstance(candidates, ItemError):
+                    self._refused[text] = candidates.reason
+                else:
+                    self.by_text[text] = candidates
 
     async def place_tags(self, document: Document) -> Document:
         """Replace sentences with tags by their translations, or by their pieces if the tags cannot be placed."""
+        if self.error(document):
+            return document
         result: list[str | Segment] = []
         for part in document:
             if isinstance(part, str) or not part.spans:

@@ -61,7 +61,10 @@ MEANINGS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class Classifier(TextEncoderPredictor[dict[str, float]]):
-    """Classifies texts or pairs of texts: what `heedful.load` returns for text classification."""
+    """Classifies texts or pairs of texts: what `heedful.load` returns for text classification.
+
+    `predict` returns the probability (or the score) of every class by name for each text, the most likely first.
+    """
 
     task: ClassVar[str] = "classification"
     head: ClassVar[str] = "classes"
@@ -74,8 +77,7 @@ class Classifier(TextEncoderPredictor[dict[str, float]]):
         """True if every item is a pair of texts."""
         return bool(self.settings.texts == 2)
 
-    def predict(self, texts: Sequence[Text]) -> list[dict[str, float]]:
-        """Return the probability (or the score) of every class by name for each text, the most likely first."""
+    def predict_valid(self, texts: Sequence[Text]) -> list[dict[str, float]]:
         meant = MEANINGS[self.settings.means]
         outputs = self.outputs(texts)
         if n_truncated := sum(map(self._is_truncated, texts)):

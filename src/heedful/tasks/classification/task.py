@@ -25,8 +25,8 @@ from ...lens.report import Confusion, ScoredSample
 from ...training.loss import Loss, loss_of
 from ...training.objective import Monitor
 from ..class_scores import class_scores, class_table
-from ..predictor import in_chunks, located
-from ..run import DataReport, Files, TooLittleDataError
+from ..predictor import in_chunks
+from ..run import DataReport, Files, Refusals, TooLittleDataError
 from ..run.task import left_out
 from ..scoring import Score
 from ..text_encoder import Text, display_text, uses_segments
@@ -183,26 +183,33 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
             "attention": [attention_map(predictor, text) for text in drawn],
         }
 
-    def evaluate(self, predictor: Classifier, files: Files) -> dict[str, Any]:
+    def evaluate(self, predictor: Classifier, files: Files, *, strict: bool = False) -> dict[str, Any]:
         """Return every score over the texts of the files, and how many were left out.
 
-        A text that cannot be read or has an unknown class is an error: without it, the set would be another one.
+        A text that the model cannot read, or that has an unknown class, is refused.
         """
-        labels, report = predictor.settings.labels, TextReport()
+        labels, report, refusals = predictor.settings.labels, TextReport(), Refusals(strict=strict)
         if predictor.settings.means != "one":
             raise ConfigError(
                 "this classifier's classes do not exclude each other; it is not scored by the likeliest one"
             )
         true, probabilities = list[int](), list[list[float]]()
-        for chunk in in_chunks(self.read(files.columns, files.train, report), CHUNK):
-            true += [class_id(example, labels) for example in chunk]
-            texts = [example.text if example.second is None else (example.text, example.second) for example in chunk]
-            with located([example.place for example in chunk]):
-                answers = predictor.predict(texts)
+
+        def text_of(example: LabeledText) -> Text:
+            return example.text if example.second is None else (example.text, example.second)
+
+        def fault(example: LabeledText) -> str | None:
+            return unknown_label(example.label, labels) or predictor.validation_error(text_of(example))
+
+        examples = refusals.accepted(self.read(files.columns, files.train, report), fault)
+        for chunk in in_chunks(examples, CHUNK):
+            true += [labels.index(example.label) for example in chunk]
+            answers = predictor.predict(map(text_of, chunk))
             probabilities += [[answer[label] for label in labels] for answer in answers]
         if not true:
             raise DataError("there is no labeled text to evaluate on")
-        return class_scores(true, np.array(probabilities), labels).to_dict() | left_out(report)
+        scores = class_scores(true, np.array(probabilities), labels)
+        return scores.to_dict() | left_out(report) | refusals.to_dict()
 
     @torch.inference_mode()
     def _probabilities(self, module: nn.Module) -> NDArray[np.float64]:
@@ -236,13 +243,18 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
 
 def class_id(example: LabeledText, labels: Sequence[str]) -> int:
     """Return the id of a text's class; DataError for a class that was not learned."""
-    if example.label not in labels:
-        listed = ", ".join(map(repr, labels[:10])) + (", …" if len(labels) > 10 else "")
-        raise DataError(
-            f"{example.place}: the label {example.label!r} does not occur in the training data, which has {listed}; "
-            "correct it, or leave the line out"
-        )
+    if fault := unknown_label(example.label, labels):
+        raise DataError(f"{example.place}: {fault}")
     return labels.index(example.label)
+
+
+def unknown_label(label: str, labels: Sequence[str]) -> str | None:
+    """Return why an example with a label cannot be scored; None if the label was learned."""
+    if label in labels:
+        return None
+    listed = ", ".join(map(repr, labels[:10])) + (", …" if len(labels) > 10 else "")
+    known = f"the training data, which has {listed}"
+    return f"the label {label!r} does not occur in {known}; correct it, or leave the line out"
 
 
 def targets(store: TokenStore) -> NDArray[np.integer[Any]]:

@@ -5,7 +5,7 @@ Shapes: L steps, C channels, R rows: what the module reads as one, with c channe
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -66,6 +66,9 @@ class SeriesForecaster(Predictor[Any, Any]):
 
     If the model reads every channel independently, each is a row with gaps of its own. If it reads them together, a
     step with a gap in one channel counts as not observed.
+
+    `predict` returns the steps that follow each series, in its own form: a list of numbers, or a list of rows of
+    numbers. Of a longer series the newest steps are read; a shorter one is refused. None or NaN means not observed.
     """
 
     task: ClassVar[str] = "forecasting"
@@ -83,12 +86,11 @@ class SeriesForecaster(Predictor[Any, Any]):
         if n_channels > 1 and n_columns not in (0, n_channels):
             raise ConfigError(f"the model reads {n_channels} channels together, but {n_columns} columns are named")
 
-    def predict(self, series: Sequence[Any]) -> list[Any]:
-        """Return the steps that follow each series, in its own form: a list of numbers, or a list of rows of numbers.
+    def is_single(self, shape: tuple[int, ...]) -> bool:
+        return len(shape) < 2 or (len(shape) == 2 and shape[1] < self.module.context_length)
 
-        Of a longer series the newest steps are read; a shorter one is refused. None or NaN means not observed.
-        """
-        prepared = [self._numbered(item, index) for index, item in enumerate(self._listed(series))]
+    def predict_valid(self, series: Sequence[Any]) -> list[Any]:
+        prepared = [self._numbered(item, index) for index, item in enumerate(series)]
         if not prepared:
             return []
         rows = self._forecast(np.concatenate([item.rows for item in prepared]))
@@ -132,11 +134,11 @@ class SeriesForecaster(Predictor[Any, Any]):
             outputs.append(self.module(batch.to(device), keep).cpu())
         return torch.cat(outputs).numpy()
 
-    def _answer(self, series: PreparedSeries, rows: NDArray[np.float64], index: int) -> list[Any]:
+    def _answer(self, series: PreparedSeries, rows: NDArray[np.float64], index: int) -> list[Any] | ItemError:
         forecast = self._unscaled(rows)
         if not np.isfinite(forecast).all():
             largest = np.nanmax(np.abs(self._unscaled(series.rows)))
-            raise ItemError(
+            return ItemError(
                 self.item_name, index, f"the forecast is not finite; values of up to {largest:g} are too large"
             )
         return (forecast[:, 0] if series.flat else forecast).tolist()
@@ -223,7 +225,11 @@ class SeriesForecaster(Predictor[Any, Any]):
 
 def newest(series: object, length: int) -> NDArray[np.float64]:
     """Return the newest steps, (L,) or (L, C) as in the input, with NaN for gaps; DataError if they are no series."""
-    if not isinstance(series, np.ndarray | list | tuple):
+    if hasattr(series, "__array__"):  # a column or a table of other packages
+        series = np.asarray(series)
+    elif isinstance(series, Iterable) and not isinstance(series, str | bytes | Mapping):
+        series = list(series)
+    else:
         raise DataError(f"{FORMS}, not {type(series).__name__}")
     if isinstance(series, np.ndarray) and series.ndim not in (1, 2):
         raise DataError(f"{FORMS}, not an array of shape {series.shape}")

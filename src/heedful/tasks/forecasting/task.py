@@ -23,8 +23,8 @@ from ...lens.recorder import record
 from ...lens.report import ForecastPlot
 from ...training.loss import Loss
 from ...training.objective import Monitor
-from ..predictor import located
-from ..run import DataReport, Files, Task
+from ..predictor import ItemError
+from ..run import DataReport, Files, Refusals, Task
 from ..run.task import DATA, settings_json
 from .data import (
     SERIES,
@@ -144,7 +144,7 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         module, columns = predictor.module, ", ".join(predictor.settings.columns)
         return f"{columns}: {module.head.horizon} steps from {module.context_length}"
 
-    def evaluate(self, predictor: SeriesForecaster, files: Files) -> dict[str, Any]:
+    def evaluate(self, predictor: SeriesForecaster, files: Files, *, strict: bool = False) -> dict[str, Any]:
         """Return scores over every window of the files, in the form of metrics.json, and "forecasts" of some.
 
         The linear model is the one of the training run: nothing is learned from these files. Columns are for a model
@@ -154,21 +154,20 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         assert isinstance(model, PatchTSTConfig)  # as the predictor's module is a Forecaster
         if names and columns is not None and columns != names:
             raise DataError(f"this model forecasts {', '.join(names)}, not {', '.join(columns)}; leave out --columns")
-        series = _read(predictor, files.train, columns)
+        refusals, size = Refusals(strict=strict), model.context_length + model.horizon
+
+        def fault(item: Series) -> str | None:
+            needed = f"to score a forecast of {model.horizon} from {model.context_length}, at least {size:,} are needed"
+            return None if len(item) >= size else f"it has {len(item):,} steps; {needed}"
+
+        series = list(refusals.accepted(_read(predictor, files.train, columns), fault, _place))
         with TemporaryDirectory() as folder:
             store = SeriesStore.write(folder, series, predictor.settings.scale)
-            size = model.context_length + model.horizon
             spans = [(stored.start, max(0, stored.steps - size + 1)) for stored in store.series]
             windows = SeriesWindows(store, spans, model.changed(n_channels=len(store.columns)))
-            if not len(windows):
-                longest = max(series, key=len)
-                raise DataError(
-                    f"{longest.name} has {len(longest):,} steps; to score a forecast of {model.horizon} from "
-                    f"{model.context_length}, at least {size:,} are needed"
-                )
             season = predictor.settings.season or store.season
             scores = evaluate_windows(predictor.module, windows, season, predictor.linear)
-            return {**scores, "forecasts": looks(predictor, windows)}
+            return {**scores, "forecasts": looks(predictor, windows), **refusals.to_dict()}
 
     def card_notes(self, predictor: SeriesForecaster, metrics: Mapping[str, Any]) -> list[str]:
         units = "Errors are in units of the training data's deviation; `metrics.json` has them in the file's units too."
@@ -211,17 +210,25 @@ def _plot(look: Mapping[str, Any]) -> ForecastPlot:
 
 
 def forecast_files(predictor: SeriesForecaster, paths: Sequence[str | Path]) -> list[dict[str, Any]]:
-    """Return the steps that follow each series of the files: {"series": …, "forecast": {column: […]}}."""
+    """Return the steps that follow each series of the files: {"series": …, "forecast": {column: […]}}.
+
+    A series that is refused has "error" in place of "forecast".
+    """
     series = _read(predictor, paths, None)
-    with located([f"{item.file}: {item.name}" for item in series]):
-        forecasts = predictor.predict([item.values for item in series])
+    forecasts = predictor.predict((item.values for item in series), errors="return")
     return [
-        {
+        {"series": item.name, "error": f"{_place(item)}: {rows.reason}"}
+        if isinstance(rows, ItemError)
+        else {
             "series": item.name,
             "forecast": {name: [row[index] for row in rows] for index, name in enumerate(item.columns)},
         }
         for item, rows in zip(series, forecasts, strict=True)
     ]
+
+
+def _place(series: Series) -> str:
+    return f"{series.file}: {series.name}"
 
 
 def _read(predictor: SeriesForecaster, paths: Sequence[str | Path], columns: Sequence[str] | None) -> list[Series]:

@@ -109,7 +109,11 @@ class ImageSettings(Config):
 
 
 class ImageClassifier(Predictor[Any, dict[str, float]]):
-    """Classifies images: what `heedful.load` returns for image classification."""
+    """Classifies images: what `heedful.load` returns for image classification.
+
+    `predict` returns the probability of every class by name for each image, the most likely first. An image is a path,
+    the bytes of a file, a Pillow image, or an array or nested lists: see `data.images`.
+    """
 
     task: ClassVar[str] = "images"
     settings_class: ClassVar[type[Config]] = ImageSettings
@@ -131,16 +135,15 @@ class ImageClassifier(Predictor[Any, dict[str, float]]):
         if output_size and tuple(output_size) != tuple(size):
             raise ConfigError(f"the model reads images of {tuple(size)}, but they are prepared as {output_size}")
 
-    def predict(self, images: Sequence[Any]) -> list[dict[str, float]]:
-        """Return the probability of every class by name for each image, the most likely first.
-
-        An image is a path, the bytes of a file, a Pillow image, or an array or nested lists: see `data.images`.
-        """
+    def predict_valid(self, images: Sequence[Any]) -> list[dict[str, float]]:
         return [
             answer
-            for chunk in in_chunks(enumerate(self._listed(images)), self.batch_size)
+            for chunk in in_chunks(enumerate(images), self.batch_size)
             for answer in self.look([self._numbered(image, index) for index, image in chunk])
         ]
+
+    def is_single(self, shape: tuple[int, ...]) -> bool:
+        return len(shape) == 2 or (len(shape) == 3 and shape[-1] in (1, 3, 4))
 
     @property
     def batch_size(self) -> int:

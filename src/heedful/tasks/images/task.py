@@ -26,8 +26,8 @@ from ...lens.report import Confusion, SeenImage
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
 from ..class_scores import accuracy, class_scores, confusion_matrix, macro_f1
-from ..predictor import in_chunks, located
-from ..run import DataReport, Files, Task
+from ..predictor import in_chunks, located, refusal
+from ..run import DataReport, Files, Refusals, Task
 from ..run.task import DATA, VALIDATION, settings_json
 from .data import (
     IMAGES,
@@ -163,10 +163,19 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
             f"Its expected calibration error is {metrics['validation']['calibration']:.1f} %.",
         ]
 
-    def evaluate(self, predictor: ImageClassifier, files: Files) -> dict[str, Any]:
+    def evaluate(self, predictor: ImageClassifier, files: Files, *, strict: bool = False) -> dict[str, Any]:
         """Return the scores over the images of the files; of a set with a test part (t10k, x_test), over that part."""
         sources = image_sources(files.train, part="test", columns=files.columns)
-        return evaluate_images(predictor, chain.from_iterable(source.images() for source in sources))["validation"]
+        refusals = Refusals(strict=strict)
+
+        def fault(image: LabeledImage) -> str | None:
+            unseen = refusal(
+                lambda label: check_labels(Counter([label]), predictor.settings.labels, "given"), image.label
+            )
+            return unseen or predictor.validation_error(image.image)
+
+        images = refusals.accepted(chain.from_iterable(source.images() for source in sources), fault)
+        return evaluate_images(predictor, images)["validation"] | refusals.to_dict()
 
     def report_sections(self, predictor: ImageClassifier, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         """Return the confusion matrix and, if the run's images are there, what the model attends to in some."""

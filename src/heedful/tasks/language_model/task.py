@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,8 +25,8 @@ from ...lens.report import AttentionMap, Continuation
 from ...lens.tokens import visible
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
-from ..predictor import located
-from ..run import DataReport, Files, Task, TooLittleDataError
+from ..predictor import refusal
+from ..run import DataReport, Files, Refusals, Task, TooLittleDataError
 from ..run.task import DATA, TRAIN, VALID, settings_json
 from ..scoring import Score
 from .data import CorpusData, CorpusSizes, LanguageModelConfig, encode_corpus, split_corpus, train_tokenizer
@@ -165,17 +166,25 @@ class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
     def title(self, predictor: CausalLanguageModel) -> str:
         return "language model"
 
-    def evaluate(self, predictor: CausalLanguageModel, files: Files) -> dict[str, Any]:
+    def evaluate(self, predictor: CausalLanguageModel, files: Files, *, strict: bool = False) -> dict[str, Any]:
         """Score every document as a whole, each from its own beginning."""
         corpus, text_score = Corpus(tuple(text_files(files.train))), TextScore()
-        for place, text in corpus.documents():
-            with located([str(place)]):
-                text_score += predictor.score([text])[0]
+        refusals = Refusals(strict=strict)
+
+        def fault(document: tuple[str, str]) -> str | None:
+            return refusal(lambda text: encode(predictor.tokenizer, text), document[1])
+
+        for _, text in refusals.accepted(corpus.documents(), fault, itemgetter(0)):
+            text_score += predictor.score([text])[0]
         if not text_score.characters:
             raise DataError(f"{', '.join(map(str, corpus.files[:3]))}: there is no text to evaluate on")
         signature = f"context {predictor.context}, stride {half_context(predictor.context)}"
         scores = text_score.scores(signature)
-        return {"n": text_score.tokens, "scores": {name: score.to_dict() for name, score in scores.items()}}
+        return {
+            "n": text_score.tokens,
+            "scores": {name: score.to_dict() for name, score in scores.items()},
+            **refusals.to_dict(),
+        }
 
     def report_sections(
         self, predictor: CausalLanguageModel, metrics: Mapping[str, Any], folder: Path

@@ -44,19 +44,22 @@ class MaskedLanguageModelSettings(Config):
 
 
 class MaskedLanguageModel(TextEncoderPredictor[str]):
-    """Fills the gaps in texts: what `heedful.load` returns for a masked language model."""
+    """Fills the gaps in texts: what `heedful.load` returns for a masked language model.
+
+    `predict` returns each text with the most likely token in each gap, independently of the other gaps.
+    """
 
     task: ClassVar[str] = "masked-lm"
     head: ClassVar[str] = "words"
     output_kind: ClassVar[OutputKind] = "gaps"
     settings_class: ClassVar[type[Config]] = MaskedLanguageModelSettings
 
-    def predict(self, texts: Sequence[Text]) -> list[str]:
-        """Return each text with the most likely token in each gap, independently of the other gaps."""
+    def predict_valid(self, texts: Sequence[Text]) -> list[str]:
         return [self.filled(text, gaps) for text, gaps in zip(texts, self.guesses(texts, 1), strict=True)]
 
     def guesses(self, texts: Sequence[Text], count: int = 5) -> list[list[list[Guess]]]:
         """Return the `count` most likely tokens for each gap of each text, with the space before them."""
+        texts = self._listed(texts)
         outputs = self.outputs(texts)
         return [self._guessed(self.prepared(text), logits, count) for text, logits in zip(texts, outputs, strict=True)]
 

@@ -24,7 +24,8 @@ from ...training.config import TrainingConfig
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
 from ..class_scores import evaluation, share_interval
-from ..run import Files
+from ..predictor import refusal
+from ..run import Files, Refusals
 from ..run.task import settings_json
 from ..scoring import Score
 from ..text_encoder import BATCH_TOKENS
@@ -130,14 +131,18 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, MaskedBatch]):
             "`heedful train classification --init-from` with this folder.",
         ]
 
-    def evaluate(self, predictor: MaskedLanguageModel, files: Files) -> dict[str, Any]:
+    def evaluate(self, predictor: MaskedLanguageModel, files: Files, *, strict: bool = False) -> dict[str, Any]:
         """Return loss and accuracy over all lines of the files, with the default share of masks, always the same."""
         tokenizer, limit = predictor.tokenizer, predictor.module.encoder.positions.limit
+        refusals = Refusals(strict=strict)
+        texts = refusals.accepted(
+            read_texts(files.train, "line", TextReport()), lambda text: refusal(tokenizer.encode, text.text)
+        )
         with TemporaryDirectory() as folder:
             try:
                 rows = (
                     (ids, (), (text.file, text.line))
-                    for text in read_texts(files.train, "line", TextReport())
+                    for text in texts
                     for ids in chunks(tokenizer, tokenizer.encode(text.text), limit)
                 )
                 store = TokenStore.write(Path(folder) / "texts", rows, vocab_size=tokenizer.largest + 1)
@@ -145,7 +150,7 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, MaskedBatch]):
                 raise DataError(f"{', '.join(files.train)}: there is no text to evaluate on ({error})") from None
             loader = MaskedLoader(store, BATCH_TOKENS, Masking(MaskingConfig(), tokenizer))
             scores, n = score(predictor.module, loader)
-            return evaluation(len(store), scores, masked=n)
+            return evaluation(len(store), scores, masked=n) | refusals.to_dict()
 
     def _by_frequency(self) -> tuple[float, float]:
         """Return loss and accuracy of predicting from token frequencies in training, with add-one smoothing."""

@@ -5,6 +5,7 @@ Shapes: T tokens of a window, S spans that may be an answer.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypedDict
 
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from ...config import Config
 from ...data.published_tokenizer import EncodedWindow, PublishedTokenizer
+from ...data.questions import CONTEXT, QUESTION
 from ...errors import DataError
 from ...families import Imported
 from ..predictor import OutputKind, plain
@@ -72,7 +74,10 @@ class SpanScores(NamedTuple):
 
 
 class QuestionAnswerer(WindowPredictor[ExtractedAnswer]):
-    """Finds answers, given pairs (question, context): what `heedful.load` returns for question answering."""
+    """Finds answers, given pairs (question, context): what `heedful.load` returns for question answering.
+
+    `predict` returns the best answer to each question; "" if the context does not answer it.
+    """
 
     task: ClassVar[str] = "question-answering"
     output_kind: ClassVar[OutputKind] = "answer"
@@ -84,8 +89,11 @@ class QuestionAnswerer(WindowPredictor[ExtractedAnswer]):
     def takes_pairs(self) -> bool:
         return True
 
-    def predict(self, items: Sequence[Text]) -> list[ExtractedAnswer]:
-        """Return the best answer to each question, in order; "" if the context does not answer it."""
+    @property
+    def column_names(self) -> Sequence[tuple[str, ...]]:
+        return list(product(QUESTION, CONTEXT))
+
+    def predict_valid(self, items: Sequence[Text]) -> list[ExtractedAnswer]:
         return [best for best, *_ in self.candidates(items, 1)]
 
     def candidates(self, items: Sequence[Text], count: int = 5) -> list[list[ExtractedAnswer]]:
@@ -93,6 +101,7 @@ class QuestionAnswerer(WindowPredictor[ExtractedAnswer]):
 
         Probabilities are over all spans of the context, and over no answer if the model can refuse.
         """
+        items = self._listed(items)
         return [
             self.ranked(item[1], scores, count) for item, scores in zip(items, self.span_scores(items), strict=True)
         ]

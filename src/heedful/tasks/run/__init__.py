@@ -3,13 +3,14 @@
 from ...data.report import DataReport
 from .folder import read_run
 from .reporting import write_report
-from .task import AnyTask, Files, RunConfig, Task, TooLittleDataError, TrainingData
+from .task import AnyTask, Files, Refusals, RunConfig, Task, TooLittleDataError, TrainingData
 from .train import train
 
 __all__ = [
     "AnyTask",
     "DataReport",
     "Files",
+    "Refusals",
     "RunConfig",
     "Task",
     "TooLittleDataError",

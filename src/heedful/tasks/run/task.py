@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 
 from ...config import Config, FamilyConfig
 from ...data.published_tokenizer import PublishedTokenizer
-from ...data.report import DataReport, SplitReport
+from ...data.report import FIRST_PLACES, DataReport, SplitReport
 from ...data.validation_split import EVERY, held_out
 from ...errors import ConfigError, DataError, unknown
 from ...families import build, config_of
@@ -386,8 +387,11 @@ class Task(ABC, Generic[C, D, B]):
         or None, and a signature. A task may add other keys, and may calibrate the predictor.
         """
 
-    def evaluate(self, predictor: Any, files: Files) -> dict[str, Any]:
-        """Return scores on other files, in the form of "validation" in metrics.json; "verdict" may hold sentences."""
+    def evaluate(self, predictor: Any, files: Files, *, strict: bool = False) -> dict[str, Any]:
+        """Return scores on other files, in the form of "validation" in metrics.json; "verdict" may hold sentences.
+
+        "refused" counts examples that the model refuses, which are not scored; with `strict`, they are errors.
+        """
         raise ConfigError(f"a model for {self.name} is not scored on files")
 
     @abstractmethod
@@ -408,6 +412,39 @@ class Task(ABC, Generic[C, D, B]):
 
 
 AnyTask = Task[Any, Any, Any]
+
+
+class Refusals:
+    """Counts the examples of a test set that a model refuses. With `strict`, the first one is an error."""
+
+    def __init__(self, *, strict: bool = False) -> None:
+        self.strict, self.n_examples, self.count = strict, 0, 0
+        self.first: list[str] = []
+
+    def accepted(
+        self,
+        examples: Iterable[E],
+        fault: Callable[[E], str | None],
+        place: Callable[[E], object] = attrgetter("place"),
+    ) -> Iterator[E]:
+        """Yield the examples for which `fault` returns no reason. DataError if there are others alone."""
+        for example in examples:
+            self.n_examples += 1
+            if (reason := fault(example)) is None:
+                yield example
+                continue
+            message = f"{place(example)}: {reason}"
+            if self.strict:
+                raise DataError(message)
+            self.count += 1
+            if len(self.first) < FIRST_PLACES:
+                self.first.append(message)
+        if self.count and self.count == self.n_examples:
+            raise DataError(f"the model refuses every example; the first: {self.first[0]}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return "refused" for the result of `Task.evaluate` if there are any."""
+        return {"refused": {"count": self.count, "of": self.n_examples, "first": self.first}} if self.count else {}
 
 
 def left_out(report: SplitReport) -> dict[str, list[str]]:

@@ -69,24 +69,24 @@ class TaggerSettings(Config):
 
 
 class Tagger(WindowPredictor[list[TaggedSpan]]):
-    """Tags the words of texts, or of lists of words: what `heedful.load` returns for tagging."""
+    """Tags the words of texts, or of lists of words: what `heedful.load` returns for tagging.
+
+    `predict` returns the entities of each text, in order; if the tags mark none (NOUN, VERB …), every word with its
+    tag. An entity's probability is the mean of its words'.
+    """
 
     task: ClassVar[str] = "tagging"
     output_kind: ClassVar[OutputKind] = "spans"
     head: ClassVar[str] = "token-classes"
     settings_class: ClassVar[type[Config]] = TaggerSettings
 
-    def predict(self, items: Sequence[Text | Sequence[str]]) -> list[list[TaggedSpan]]:
-        """Return the entities of each text, in order; if the tags mark none (NOUN, VERB …), every word with its tag.
-
-        An entity's probability is the mean of its words'.
-        """
+    def predict_valid(self, items: Sequence[Text | Sequence[str]]) -> list[list[TaggedSpan]]:
         spans_of = entity_spans if marks_entities(self.settings.labels) else word_spans
         return [[_tagged_span(tagged, span) for span in spans_of(tagged.tags)] for tagged in self.tag_words(items)]
 
     def tag_words(self, items: Sequence[Text | Sequence[str]]) -> list[WordTags]:
         """Return the words of each text with their tags and probabilities."""
-        results = []
+        results, items = [], self._listed(items)
         for item, (windows, outputs) in zip(items, self.run_windows(items), strict=True):
             text, spans = self.split_words(item)
             shares = word_probabilities(spans, windows, outputs)

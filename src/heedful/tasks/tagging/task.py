@@ -113,6 +113,9 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
         smoothing = self.config.training.label_smoothing
         return cross_entropy(logits, batch.labels.clamp(min=0), batch.labels >= 0, smoothing=smoothing)
 
+    def item_of(self, example: TaggedSentence) -> list[str]:
+        return example.tokens
+
     def scores(self, predictor: Tagger, examples: Sequence[TaggedSentence]) -> dict[str, Any]:
         return tag_scores(predict_tags(predictor, examples), _true_tags(examples), predictor.settings.labels)
 

@@ -32,7 +32,7 @@ from ..run import DataReport, Files, RunConfig, TrainingData
 from ..run.task import START as START_WEIGHTS
 from ..run.task import Split, write_start_weights
 from ..seq2seq import length_setting, split_pairs
-from .predictor import TextToTextGenerator
+from .predictor import SOURCES, TextToTextGenerator
 
 PRESET = "tiny"  # learns a small task in fewer steps than t5-tiny and bart-tiny
 DEFAULT_MAX_TOKENS = 1024
@@ -45,10 +45,6 @@ SOURCE, TARGET, PREFIX = "source", "target", "prefix"
 EMPTY = ("empty source", "empty target", "empty prefix")  # why a row is dropped
 
 # Common column names in headers, the likeliest first.
-SOURCES = (
-    *(SOURCE, "input", "text", "document", "article", "dialogue", "question", "prompt", "content", "body"),
-    *("본문", "원문", "질문"),
-)
 TARGETS = (
     *(TARGET, "output", "summary", "answer", "highlights", "response", "completion", "title", "headline"),
     *("요약", "번역", "답변", "제목"),

@@ -1,6 +1,7 @@
 """Text-to-text models: an encoder-decoder answers a text with another."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Self
@@ -13,6 +14,12 @@ from ...generation import GenerationConfig
 from ..bundle import hf_tokenizer, sized_tokenizer, split_defaults
 from ..predictor import within
 from ..text_generator import TARGET, TextGenerator
+
+# Common names of the column with the source, the likeliest first.
+SOURCES = (
+    *("source", "input", "text", "document", "article", "dialogue", "question", "prompt", "content", "body"),
+    *("본문", "원문", "질문"),
+)
 
 
 class CutWarning(UserWarning):
@@ -48,6 +55,10 @@ class TextToTextGenerator(TextGenerator):
     task: ClassVar[str] = "text-to-text"
     settings_class: ClassVar[type[Config]] = TextToTextSettings
     tokenizer: PublishedTokenizer
+
+    @property
+    def column_names(self) -> Sequence[tuple[str, ...]]:
+        return [(name,) for name in SOURCES]
 
     @property
     def limit(self) -> int | None:

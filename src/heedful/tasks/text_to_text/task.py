@@ -2,8 +2,8 @@
 
 import json
 import math
-import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -21,8 +21,8 @@ from ...files import replacing, sha256_of
 from ...lens.report import ScoredSample
 from ...training.objective import Monitor
 from ..class_scores import share_interval
-from ..predictor import located
-from ..run import DataReport, Files, TooLittleDataError, TrainingData
+from ..predictor import located, without_warnings
+from ..run import DataReport, Files, Refusals, TooLittleDataError, TrainingData
 from ..run.task import DATA, START, TRAIN, VALID, left_out, settings_json
 from ..scoring import Score, corpus_scores, exact_share, mostly_hangul, rouge, rouge_scores
 from ..seq2seq import FINAL_TEXTS, MARGIN, SHORT, VALIDATION_TEXTS, Seq2SeqTask, spread_evenly
@@ -175,14 +175,21 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
             "tokens": json.dumps(self.special_tokens),
         }
 
-    def evaluate(self, predictor: TextToTextGenerator, files: Files) -> dict[str, Any]:
+    def evaluate(self, predictor: TextToTextGenerator, files: Files, *, strict: bool = False) -> dict[str, Any]:
         """Score every pair of the files with the model's settings of generation; report what is left out."""
-        reading = ExampleReading()
+        reading, refusals = ExampleReading(), Refusals(strict=strict)
         prefix = predictor.settings.prefix
-        examples = list(read_examples(files.train, columns=files.columns, prefix=prefix, reading=reading))
+        pairs = read_examples(files.train, columns=files.columns, prefix=prefix, reading=reading)
+
+        def fault(example: TextToTextExample) -> str | None:
+            with without_warnings(CutWarning):
+                return predictor.validation_error(example.text.removeprefix(prefix))
+
+        examples = list(refusals.accepted(pairs, fault))
         if not examples:
             raise DataError(f"{', '.join(files.train)}: there is no pair to evaluate on")
-        return evaluate_answers(answers_to(predictor, examples, warn=True), examples) | left_out(reading)
+        answers = answers_to(predictor, examples, warn=True)
+        return evaluate_answers(answers, examples) | left_out(reading) | refusals.to_dict()
 
     def title(self, predictor: TextToTextGenerator) -> str:
         prefix = predictor.settings.prefix.strip()
@@ -221,9 +228,7 @@ def answers_to(
     counts them.
     """
     texts = [example.text.removeprefix(model.settings.prefix) for example in examples]
-    with located([example.place for example in examples]), warnings.catch_warnings():
-        if not warn:
-            warnings.simplefilter("ignore", CutWarning)
+    with located([example.place for example in examples]), nullcontext() if warn else without_warnings(CutWarning):
         return model.answers(texts, **generation)
 
 

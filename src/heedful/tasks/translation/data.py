@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -35,7 +34,20 @@ CLAUSE_END = re.compile(r"(?<=[,;:])\s+|(?<=[、，；：])\s*")
 
 
 class LongTextWarning(UserWarning):
-    """A text is longer than those that the model was trained on."""
+    """Some sentences are longer than any that the model was trained on; `count` of them, the longest with `longest`."""
+
+    def __init__(self, count: int, longest: int, limit: int) -> None:
+        super().__init__(
+            f"{count:,} sentence{'s' * (count > 1)} longer than the longest in training ({limit:,} tokens) "
+            f"{'were' if count > 1 else 'was'} read whole, the longest with {longest:,}; "
+            "translations of such sentences may be worse"
+        )
+        self.count, self.longest, self.limit = count, longest, limit
+
+    @classmethod
+    def sum(cls, each: Sequence[Self]) -> Self:
+        """Return one warning for those of several calls."""
+        return cls(sum(one.count for one in each), max(one.longest for one in each), each[0].limit)
 
 
 @dataclass(frozen=True)
@@ -150,6 +162,14 @@ class PairSpool:
                 yield Pair(source, target, self._names[int(number)], int(line))
 
 
+def text_lines(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the white space before each line, the line, and the white space after it with the line break."""
+    for line in text.splitlines(keepends=True):
+        inner = line.strip()
+        begin = line.index(inner)
+        yield line[:begin], inner, line[begin + len(inner) :]
+
+
 def sentences(text: str) -> list[str]:
     """Return the sentences of a text with their marks, without the space between them."""
     edges = [0, *(end.end() for end in SENTENCE_END.finditer(text)), len(text)]
@@ -160,8 +180,7 @@ def sentences(text: str) -> list[str]:
 def parts_within(text: str, limit: int, room: int | None, n_tokens: Callable[[str], int]) -> list[str]:
     """Cut a text at sentence ends into as few parts as possible, each with at most `limit` tokens.
 
-    A sentence that is longer is kept whole, with a LongTextWarning, where it has room. Otherwise it is cut at clause
-    ends, or else at spaces.
+    A sentence that is longer is kept whole where it has room. Otherwise it is cut at clause ends, or else at spaces.
 
     Raises:
         DataError: A word alone is too long.
@@ -170,15 +189,7 @@ def parts_within(text: str, limit: int, room: int | None, n_tokens: Callable[[st
         return [text]
     parts: list[str] = []
     for sentence in sentences(text):
-        if (count := n_tokens(sentence)) <= limit:
-            pieces = [sentence]
-        elif room is None or count <= room:
-            warnings.warn(
-                f"a sentence of {count:,} tokens is read whole, though the longest in training had {limit:,}: "
-                f'"{sentence[:40]}…"; its translation may be worse',
-                LongTextWarning,
-                stacklevel=2,
-            )
+        if (count := n_tokens(sentence)) <= limit or room is None or count <= room:
             pieces = [sentence]
         else:
             pieces = _cut(sentence, limit, n_tokens)

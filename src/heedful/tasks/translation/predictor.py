@@ -7,6 +7,7 @@ learned from its best answers alone.
 """
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
@@ -16,14 +17,15 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from ...config import Config
+from ...data.languages import Languages
 from ...data.pairs import tidy
 from ...data.tokenizer import Tokenizer
 from ...errors import DataError
 from ...families import GenerationDefaults
 from ...generation import GenerationConfig, Hypothesis
 from ..predictor import OutputKind
-from ..text_generator import TextGenerator
-from .data import parts_within, sentences
+from ..text_generator import TextGenerator, TextParts
+from .data import LongTextWarning, parts_within, sentences, text_lines
 
 MIN_CANDIDATES = 20  # right ones, and wrong ones: fewer say more about chance than about the model
 PRIOR = 1.0  # precision of the prior on the weights: without one, perfectly separated answers make them infinite
@@ -138,11 +140,44 @@ class Translator(TextGenerator):
             start=tokenizer.start, end=(tokenizer.end,), pad=tokenizer.pad, suppress_tokens=suppressed
         )
 
+    @property
+    def column_names(self) -> Sequence[tuple[str, ...]]:
+        return [(self.settings.source.lower(),), ("source",), ("src",), ("text",)]
+
+    def text_columns(self, header: Sequence[str]) -> tuple[int, ...] | None:
+        both = Languages(self.settings.source, self.settings.target).keys(header)
+        return super().text_columns(header) if both is None else both[:1]
+
     def inputs(self, text: str) -> list[list[int]]:
-        """Return the ids of each sentence, or of the text; `parts_within` cuts what is too long."""
+        return self.parts(text).ids
+
+    def parts(self, text: str) -> TextParts:
+        """Return the ids of each line's sentences, or of each line; `parts_within` cuts what is too long.
+
+        The line breaks of a text, and with them the white space around its lines, stand between the answers.
+        """
+        if "".join(text.splitlines()) == text:
+            return TextParts.spaced(self._line_ids(text))
+        ids, gaps = list[list[int]](), [""]
+        for before, line, after in text_lines(text):
+            parts = TextParts.spaced(self._line_ids(line))
+            ids += parts.ids
+            gaps[-1] += before
+            gaps += parts.gaps[1:]
+            gaps[-1] += after
+        return TextParts(ids, gaps)
+
+    def warn_about(self, inputs: Sequence[Sequence[int]]) -> None:
+        """Warn about sentences that are read whole, though none in training was so long."""
+        longer = [len(ids) for ids in inputs if len(ids) > self.settings.max_tokens]
+        if longer:
+            warnings.warn(LongTextWarning(len(longer), max(longer), self.settings.max_tokens), stacklevel=3)
+
+    def _line_ids(self, text: str) -> list[list[int]]:
         if not (text := tidy(text)):
             return []
-        room = self.module.encoder.positions.limit
+        positions = getattr(self.module.encoder, "positions", None)  # recurrent ones have none
+        room = None if positions is None else positions.limit
         return [
             self._ids(part)
             for piece in (sentences(text) if self.settings.one_sentence else [text])

@@ -23,13 +23,14 @@ from ...families.encoder_decoder import EncoderDecoderConfig
 from ...generation import GenerationConfig
 from ...lens.report import ScoredSample
 from ...training.objective import Monitor
+from ..predictor import without_warnings
 from ..run import DataReport, Files, RunConfig, TooLittleDataError
 from ..run import train as train_task
 from ..run.task import DATA, SCRATCH, TRAIN, VALID, settings_json
 from ..scoring import Score, by_length, calibration_error, corpus_scores, exact_share, main_metric, sentence_score
 from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Seq2SeqTask, length_limits, length_setting
 from ..text_generator import SOURCE, TARGET, Answer, unfinished_share
-from .data import PairData, Tokenizers, has_single_sentences, split_sentence_pairs, validation_texts
+from .data import LongTextWarning, PairData, Tokenizers, has_single_sentences, split_sentence_pairs, validation_texts
 from .inspection import attention_maps
 from .predictor import Confidence, ScoredAnswer, Translator, TranslatorSettings
 
@@ -193,7 +194,8 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
         return Translator(self.model_config(), module, tokenizers.source, settings, tokenizers.target)
 
     def draft_scores(self, module: nn.Module) -> dict[str, float]:
-        answers = self.predictor(module).answers(self.sources, beam=1)
+        with without_warnings(LongTextWarning):
+            answers = self.predictor(module).answers(self.sources, beam=1)
         outputs = [answer.text for answer in answers]
         self.samples = list(zip(self.sources, self.references, outputs, strict=True))
         scores = corpus_scores(outputs, self.references, self.config.target)
@@ -207,8 +209,9 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
         pairs = zip(sources, references, strict=True)
         right = [self.accepted.get(source, (reference,)) for source, reference in pairs]
         several = min(CANDIDATES, predictor.generation.beam)
-        evaluation = evaluate(predictor, sources, references, accepted=right, n_best=several)
-        learned = learn_confidence(predictor, evaluation, right)
+        with without_warnings(LongTextWarning):
+            evaluation = evaluate(predictor, sources, references, accepted=right, n_best=several)
+            learned = learn_confidence(predictor, evaluation, right)
         return {
             "validation": evaluation.to_dict(),
             "confidence": learned,
