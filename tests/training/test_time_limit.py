@@ -19,8 +19,16 @@ from heedful.training.trainer import Trainer
 
 STEP, VALIDATION, MINUTES = 0.1, 2.0, 0.5
 SETTINGS: dict[str, Any] = {
-    **{"steps": 10_000, "schedule": "cosine", "warmup_steps": 1000, "min_lr_ratio": 0.1, "learning_rate": 1.0},
-    **{"validate_every": 50, "save_every": 0, "log_every": 1, "max_minutes": MINUTES, "max_grad_norm": 1e-6},
+    "steps": 10_000,
+    "schedule": "cosine",
+    "warmup_steps": 1000,
+    "min_lr_ratio": 0.1,
+    "learning_rate": 1.0,
+    "validate_every": 50,
+    "save_every": 0,
+    "log_every": 1,
+    "max_minutes": MINUTES,
+    "max_grad_norm": 1e-6,
 }
 ALLOWED = 60 * MINUTES / (STEP + VALIDATION / 50)  # steps, if the validations are paid from the same time
 
@@ -61,8 +69,12 @@ def test_the_schedule_ends_when_the_time_does(
     """A slow start, as of kernels that are compiled, is forgotten; validations take their share of the time."""
     clock = Clock(monkeypatch, lambda number: first_steps if number <= 3 else STEP)
     outcome, events = clock.run(tmp_path)
+    (plan,) = [event for event in events if isinstance(event, Planned)]
+    assert plan.steps_per_second == pytest.approx(1 / STEP)
     assert "minutes are over" in outcome.why
-    assert outcome.step == pytest.approx(ALLOWED - 3 * (first_steps / STEP - 1) * STEP / (STEP + VALIDATION / 50), abs=15)
+    assert outcome.step == pytest.approx(
+        ALLOWED - 3 * (first_steps / STEP - 1) * STEP / (STEP + VALIDATION / 50), abs=15
+    )
     assert rates(events)[-1] == pytest.approx(0.1, abs=0.005)
     assert max(rates(events)) > 0.9, "the warm-up of a thousand steps fits the time too"
     assert [event.total_steps for event in events if isinstance(event, Trained)][-1] == outcome.step
@@ -88,25 +100,29 @@ def test_slow_steps_are_planned_after_a_few_seconds(tmp_path: Path, monkeypatch:
     assert plan.seconds == pytest.approx(24.0)
 
 
-def test_without_a_limit_the_schedule_is_that_of_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However fast the steps are, and also for a resumed run whose number of steps was raised."""
+def test_a_limit_that_is_lifted_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without one, the schedule is that of the settings, however fast the steps are."""
     clock = Clock(monkeypatch)
-    clock.run(tmp_path, steps=20, max_minutes=0.0)
-    with pytest.warns(UserWarning, match=r"training.steps"):
-        _, events = continue_with(clock, tmp_path, steps=60, max_minutes=0.0)
-    rate = schedule(config(**(SETTINGS | {"steps": 60, "warmup_steps": 15})), 60)
-    assert rates(events) == pytest.approx([rate(step) for step in range(21, 61)])
+    with pytest.raises(KeyboardInterrupt):
+        clock.run(tmp_path, steps=200, stop=131)
+    _, events = clock.run(tmp_path, steps=200, max_minutes=0.0, resume=True)
+    rate = schedule(config(**(SETTINGS | {"steps": 200, "warmup_steps": 50})), 200)
+    assert rates(events) == pytest.approx([rate(step) for step in range(101, 201)])
 
 
-def continue_with(clock: Clock, folder: Path, **changes: Any) -> tuple[Outcome, list[Any]]:
-    events: list[Event] = []
-
-    def on_batch(number: int) -> None:
-        clock.now += STEP
-
-    job = Copying(on_batch=on_batch)
-    settings = config(**(SETTINGS | changes))
-    return fit(job, settings, folder, resume=True, allow_changes=True, observers=[events.append]), events
+def test_validations_are_counted_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the first one, the end is known to the step: 60 s for steps of 0.1 s, and 5 s after every 100."""
+    time = Clock(monkeypatch)
+    clock = resumption.Clock(resumption.Progress(), limit=60.0, validate_every=100)
+    for step in range(1, 151):
+        time.now += STEP
+        clock.tick(step)
+        if step == 100:
+            with clock.validating():
+                time.now += 5.0
+    assert clock.pace(150) == pytest.approx(1 / STEP)
+    assert clock.allowed(150) == pytest.approx(400)  # 5 s, then three validations and 20 s
+    assert clock.left(150, 350) == pytest.approx(20 + 2 * 5)
 
 
 @pytest.mark.parametrize("pause", [0.0, 10_000.0])

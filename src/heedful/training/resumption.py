@@ -90,7 +90,7 @@ class Clock:
 
     def __init__(self, progress: Progress, *, limit: float = 0.0, validate_every: int = 0) -> None:
         self._start = time.monotonic() - progress.seconds
-        self._limit, self._validate_every = limit, validate_every
+        self._limit, self._every = limit, validate_every
         self.validation_seconds, self._n_validations = progress.validation_seconds, len(progress.validations)
         self._lap, self.tokens = progress.seconds, 0.0  # tokens since the last lap
         self._first, self._planned_at = progress.step, progress.seconds
@@ -112,9 +112,7 @@ class Clock:
         self.ran_out = 0 < self._limit <= now
         if taken >= max(UNPACED, 2 * (self._marks[1][1] - self._first)):
             self._marks = [self._marks[1], (self._busy, step)]
-        self.is_plan_due = taken % PLAN_STEPS == 0 or (
-            taken >= 2 * UNPACED and now >= self._planned_at + PLAN_SECONDS
-        )
+        self.is_plan_due = taken % PLAN_STEPS == 0 or (taken >= 2 * UNPACED and now >= self._planned_at + PLAN_SECONDS)
         if self.is_plan_due:
             self._planned_at = now
 
@@ -127,16 +125,17 @@ class Clock:
         """Return the last step that the time limit allows at this pace."""
         if not self._limit:
             return float("inf")
-        seconds = max(self._limit - self.now, 0.0)
-        seconds -= self._validations(step, step + seconds * self.pace(step))
-        return step + max(seconds, 0.0) * self.pace(step)
+        seconds, pace, pause, every = max(self._limit - self.now, 0.0), self.pace(step), self._pause, self._every
+        before = (every - step % every) / pace if pause else float("inf")  # seconds until the next validation
+        if seconds <= before:
+            return step + seconds * pace
+        passes, rest = divmod(seconds - before, pause + every / pace)
+        return step + before * pace + passes * every + max(rest - pause, 0.0) * pace
 
-    def _validations(self, step: int, last: float) -> float:
-        """Return the seconds that the validations between two steps will take, if one was measured."""
-        if not self._n_validations or not self._validate_every:
-            return 0.0
-        count = int(last) // self._validate_every - step // self._validate_every
-        return count * self.validation_seconds / self._n_validations
+    @property
+    def _pause(self) -> float:
+        """The mean seconds of a validation; 0 if none was measured."""
+        return self.validation_seconds / self._n_validations if self._n_validations and self._every else 0.0
 
     def lap(self) -> float:
         """Return the tokens per second since the last call."""
@@ -158,7 +157,9 @@ class Clock:
 
     def left(self, step: int, total: int) -> float:
         """Return the seconds that remain at this pace."""
-        seconds = (total - step) / self.pace(step) + self._validations(step, total)
+        seconds = (total - step) / self.pace(step)
+        if self._pause:
+            seconds += (total // self._every - step // self._every) * self._pause
         return min(seconds, max(self._limit - self.now, 0.0)) if self._limit else seconds
 
 
