@@ -6,12 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .cli.train_function import train
     from .families import build, import_checkpoint
     from .generation import generate
     from .lens import record
     from .tasks import load
 
-__all__ = ["build", "generate", "import_checkpoint", "load", "record"]
+__all__ = ["build", "generate", "import_checkpoint", "load", "record", "train"]
 __version__ = "0.1.0"
 
 _MODULES = {
@@ -20,6 +21,7 @@ _MODULES = {
     "import_checkpoint": ".families",
     "load": ".tasks",
     "record": ".lens",
+    "train": ".cli.train_function",
 }
 
 

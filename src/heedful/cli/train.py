@@ -134,7 +134,8 @@ class TrainCommand:
         changes = {options[name]["setting"]: None if value is False else value for name, value in values.items()}
         for name, value in changes.items():
             if name in LISTS and value is not None:
-                changes[name] = [item.strip() for item in value.split(",")]
+                items = value.split(",") if isinstance(value, str) else value
+                changes[name] = [item.strip() for item in items]
         if (size := changes["model"]) in SIZES:
             changes["model"] = self.sizes[SIZES.index(size)]
         return dict(sorted(changes.items(), key=lambda change: "." in change[0]))
@@ -187,5 +188,6 @@ RESOLVE: dict[str, Callable[[Overrides], Overrides]] = {
     "language-model": _resolve_language_model,
 }
 TASKS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
-for _task, _entry in TASKS.items():
-    _register(_task, TrainCommand(**_entry))
+COMMANDS = {task: TrainCommand(**entry) for task, entry in TASKS.items()}
+for _task, _command in COMMANDS.items():
+    _register(_task, _command)

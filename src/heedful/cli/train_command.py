@@ -48,7 +48,7 @@ def launch(
         options = dict(overrides())
         columns = options.pop("files.columns", None)
         options |= {f"training.{name}": getattr(common, name) for name in FROM_OPTIONS}
-        _apply(values, options, command.default_model)
+        apply_options(values, options, command.default_model)
         for assignment in common.setting or ():
             assign(values, assignment)
         files = Files(
@@ -64,12 +64,12 @@ def launch(
             if world.size > 1:
                 raise ConfigError(f"--processes {common.processes}: {world.size} are running already; leave it out")
             sys.exit(start(common.processes, [sys.executable, "-P", "-m", "heedful", *sys.argv[1:]]))
-        _run(task, settings, files, out, common, world)
+        run_training(task, settings, files, out, common, world)
         if world.rank == 0:
-            _show_result(task, out)
+            show_result(task, out)
 
 
-def _apply(values: dict[str, Any], options: Mapping[str, Any], default_model: str | None) -> None:
+def apply_options(values: dict[str, Any], options: Mapping[str, Any], default_model: str | None) -> None:
     """Apply options to settings: "section.name" changes a field of a section, and a string for a model is a preset."""
     for name, value in options.items():
         section, _, key = name.rpartition(".")
@@ -84,7 +84,10 @@ def _apply(values: dict[str, Any], options: Mapping[str, Any], default_model: st
             values[section] = {**({"preset": current} if isinstance(current, str) else current), key: value}
 
 
-def _run(task: AnyTask, settings: Any, files: Files, out: Path, common: CommonOptions, world: SingleProcess) -> None:
+def run_training(
+    task: AnyTask, settings: Any, files: Files, out: Path, common: CommonOptions, world: SingleProcess
+) -> Any:
+    """Train with the progress on the console; return the predictor, in the first process."""
     processes = ["--processes", str(common.processes)] if common.processes else []
     resume = shlex.join(["heedful", "train", task.name, "--out", str(out), "--resume", *processes])
     world.advice = f"; the run can be resumed from its last checkpoint: {resume}"
@@ -93,7 +96,7 @@ def _run(task: AnyTask, settings: Any, files: Files, out: Path, common: CommonOp
         say("This CPU has no bf16 instructions; it computes in float32 (training.precision)")
     try:
         with watching() as watch:
-            train(
+            return train(
                 task,
                 settings,
                 files,
@@ -138,12 +141,14 @@ def _stored_settings(task: AnyTask, out: Path, common: CommonOptions) -> tuple[d
     return values, files
 
 
-def _show_result(task: AnyTask, out: Path) -> None:
+def show_result(task: AnyTask, out: Path, *, keeps_folder: bool = True) -> None:
+    """Print the scores of a run, and where its model is."""
     metrics = read_mapping(out / METRICS)
     validation = metrics["validation"]
     scores = [Score(**score) for score in validation["scores"].values()]
     show_scores("Validation", {f"{validation['n']:,} {task.example_name}": scores})
-    say(f"The model is in {out}, and its report in {out / 'report.html'}.")
-    say(f"Try it: heedful predict {shlex.quote(str(out))} …")
+    if keeps_folder:
+        say(f"The model is in {out}, and its report in {out / 'report.html'}.")
+        say(f"Try it: heedful predict {shlex.quote(str(out))} …")
     for sentence in task.verdicts(metrics):
         say(sentence)

@@ -316,7 +316,7 @@ class AutoEngine:
 
     def __init__(self, update: Update, *parts: Any) -> None:
         self.parts = (update, *parts)
-        self.total_steps = update.total_steps
+        self.update = update  # whose number of steps a time limit changes
         self.engine: Engine = CudaGraphEngine(*self.parts)
         self.graph_pace: float | None = None  # seconds of a step with graphs, while compiling is tried
         self.is_final = False
@@ -328,7 +328,7 @@ class AutoEngine:
 
     def step(self, step: int, batches: Sequence[Any]) -> Tensor:
         if not self.is_final:
-            self._measure(self.total_steps - step)
+            self._measure(self.update.total_steps - step)
         try:
             return self.engine.step(step, batches)
         except EngineError as error:

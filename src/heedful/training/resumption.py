@@ -25,7 +25,7 @@ from .optimizers import Update, load_state, state_of
 from .parallel import ReplicatedModel, SingleProcess
 
 UNPACED = 3  # steps at the start of a process that do not tell its pace
-PACED = 10  # steps after which the pace is measured again
+PLAN_STEPS, PLAN_SECONDS = 10, 5.0  # the first of these that has passed makes a new plan due
 
 
 @dataclass
@@ -36,6 +36,7 @@ class Progress:
     epoch: int = 0
     batch: int = 0  # the next batch of the epoch
     seconds: float = 0.0
+    validation_seconds: float = 0.0  # of these
     rows: int = 0
     planned: int = 0  # the steps that the time allows, once they are known; the schedule ends there
     saves: list[int] = field(default_factory=list)  # the last steps of this run that were saved
@@ -80,40 +81,61 @@ class Progress:
 
 
 class Clock:
-    """The time a run takes, over all its resumptions, and its speed.
+    """The time a run takes, over all its resumptions, and the pace of its steps.
 
-    `ran_out` changes only in `tick`, so that all decisions between two steps agree.
+    The pace is that of the last half to three quarters of this process's steps, without validations: the first steps
+    allocate memory, record graphs and compile. What validations take is counted by itself.
+    `ran_out` and `is_plan_due` change only in `tick`, so that all decisions between two steps agree.
     """
 
-    def __init__(self, seconds: float, step: int, *, limit: float = 0.0) -> None:
-        self._start = time.monotonic() - seconds
-        self._since = self._paced = seconds, step  # at the start of this process, and where its pace is measured from
-        self._limit = limit
-        self._lap, self.tokens = seconds, 0.0  # tokens since the last lap
-        self.ran_out = 0 < limit <= seconds
+    def __init__(self, progress: Progress, *, limit: float = 0.0, validate_every: int = 0) -> None:
+        self._start = time.monotonic() - progress.seconds
+        self._limit, self._every = limit, validate_every
+        self.validation_seconds, self._n_validations = progress.validation_seconds, len(progress.validations)
+        self._lap, self.tokens = progress.seconds, 0.0  # tokens since the last lap
+        self._first, self._planned_at = progress.step, progress.seconds
+        self._marks = [(self._busy, progress.step)] * 2  # earlier steps; the pace is measured from the first
+        self.ran_out, self.is_plan_due = 0 < limit <= progress.seconds, False
 
     @property
     def now(self) -> float:
         """Seconds of the run so far."""
         return time.monotonic() - self._start
 
-    def tick(self, step: int) -> None:
-        self.ran_out = 0 < self._limit <= self.now
-        if step == self._since[1] + UNPACED:
-            self._paced = self.now, step
+    @property
+    def _busy(self) -> float:
+        return self.now - self.validation_seconds
 
-    def is_paced(self, step: int) -> bool:
-        """Return True after every few steps that tell the pace."""
-        return (step - self._since[1]) % PACED == 0
+    def tick(self, step: int) -> None:
+        """Note that a step is done."""
+        taken, now = step - self._first, self.now
+        self.ran_out = 0 < self._limit <= now
+        if taken >= max(UNPACED, 2 * (self._marks[1][1] - self._first)):
+            self._marks = [self._marks[1], (self._busy, step)]
+        self.is_plan_due = taken % PLAN_STEPS == 0 or (taken >= 2 * UNPACED and now >= self._planned_at + PLAN_SECONDS)
+        if self.is_plan_due:
+            self._planned_at = now
 
     def pace(self, step: int) -> float:
-        """Return the steps per second, without the first ones, in which memory is allocated and kernels are made."""
-        seconds, first = self._paced
-        return max(step - first, 1) / max(self.now - seconds, 1e-9)
+        """Return the steps per second, without validations."""
+        seconds, first = self._marks[0]
+        return max(step - first, 1) / max(self._busy - seconds, 1e-9)
 
     def allowed(self, step: int) -> float:
         """Return the last step that the time limit allows at this pace."""
-        return step + max(self._limit - self.now, 0.0) * self.pace(step) if self._limit else float("inf")
+        if not self._limit:
+            return float("inf")
+        seconds, pace, pause, every = max(self._limit - self.now, 0.0), self.pace(step), self._pause, self._every
+        before = (every - step % every) / pace if pause else float("inf")  # seconds until the next validation
+        if seconds <= before:
+            return step + seconds * pace
+        passes, rest = divmod(seconds - before, pause + every / pace)
+        return step + before * pace + passes * every + max(rest - pause, 0.0) * pace
+
+    @property
+    def _pause(self) -> float:
+        """The mean seconds of a validation; 0 if none was measured."""
+        return self.validation_seconds / self._n_validations if self._n_validations and self._every else 0.0
 
     def lap(self) -> float:
         """Return the tokens per second since the last call."""
@@ -123,18 +145,22 @@ class Clock:
         return speed
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Exclude the time spent inside from the lap."""
+    def validating(self) -> Iterator[None]:
+        """Count the time spent inside as that of a validation, and exclude it from the lap."""
         began = self.now
         try:
             yield
         finally:
             self._lap += self.now - began
+            self.validation_seconds += self.now - began
+            self._n_validations += 1
 
     def left(self, step: int, total: int) -> float:
-        """Return the seconds that remain, at the speed since this process started."""
-        steps_left = (total - step) / self.pace(step)
-        return min(steps_left, max(self._limit - self.now, 0.0)) if self._limit else steps_left
+        """Return the seconds that remain at this pace."""
+        seconds = (total - step) / self.pace(step)
+        if self._pause:
+            seconds += (total // self._every - step // self._every) * self._pause
+        return min(seconds, max(self._limit - self.now, 0.0)) if self._limit else seconds
 
 
 # ---- checkpoints ----

@@ -125,12 +125,17 @@ class Trainer:
         self.metrics = AsyncMetrics()
         self.log = Log(folder.log, self.progress.rows) if self.world.rank == 0 else None
         self.observers: list[Observer] = [] if self.log is None else [self.log]
-        self.clock = Clock(self.progress.seconds, self.progress.step, limit=60 * config.max_minutes)
+        self.clock = Clock(self.progress, limit=60 * config.max_minutes, validate_every=config.validate_every)
         self.caught: Signal | None = None
         self.is_planned = False
-        if self.progress.planned:
-            self.update.plan(self.progress.planned)
+        self.update.plan(self.planned_steps)
         self.sync_stop()
+
+    @property
+    def planned_steps(self) -> int:
+        """The steps until which the learning rate falls: all, or as many as the time limit allows."""
+        limited = self.progress.planned if self.config.max_minutes else 0
+        return min(limited or self.total_steps, self.total_steps)
 
     def run(self) -> Outcome:
         """Step, validate and save until there is a reason to stop."""
@@ -160,33 +165,35 @@ class Trainer:
         self.clock.tick(step)
         self.read_metrics()
         self.sync_stop()
-        if self.clock.is_paced(step):
+        if self.clock.is_plan_due and (self.config.max_minutes or not self.is_planned):
             self.plan()
 
     def plan(self) -> None:
         """Fit the schedule to the steps that the time allows, and report the first plan of this process."""
-        step, (last,) = self.progress.step, self.world.all_reduce_max(self.clock.allowed(self.progress.step))
-        planned = max(step, math.ceil(min(last, self.total_steps)))
-        if planned != self.progress.planned:
-            self.progress.planned = planned
-            self.update.plan(planned)
+        step = self.progress.step
+        (last,) = self.world.all_reduce_max(-self.clock.allowed(step))  # the first process that is out of time ends it
+        if self.config.max_minutes:
+            self.progress.planned = max(step, math.ceil(min(-last, self.total_steps)))
+            self.update.plan(self.planned_steps)
         if not self.is_planned:
             self.is_planned = True
-            steps_per_epoch = self.objective.batches.steps_per_epoch(self.progress.epoch)
+            batches = self.objective.batches.steps_per_epoch(self.progress.epoch)
             self.notify(
                 Planned(
-                    steps=planned,
-                    epochs=planned * self.config.gradient_accumulation_steps / steps_per_epoch,
-                    seconds=self.clock.now + (planned - step) / self.clock.pace(step),
+                    steps=self.planned_steps,
+                    epochs=self.planned_steps / math.ceil(batches / self.config.gradient_accumulation_steps),
+                    seconds=self.clock.now + self.clock.left(step, self.planned_steps),
                     steps_per_second=self.clock.pace(step),
-                    limited=planned < self.total_steps,
+                    limited=self.planned_steps < self.total_steps,
                 )
             )
 
     def sync_stop(self) -> None:
-        """Share between the processes whether one caught a signal or is out of time, so that all act alike."""
-        caught, ran_out = self.world.all_reduce_max(self.signals.caught or 0, self.clock.ran_out)
-        self.caught, self.clock.ran_out = Signal(int(caught)) if caught else None, bool(ran_out)
+        """Share what one of the processes noticed, a signal or the time, so that all act alike."""
+        clock = self.clock
+        caught, *flags = self.world.all_reduce_max(self.signals.caught or 0, clock.ran_out, clock.is_plan_due)
+        self.caught = Signal(int(caught)) if caught else None
+        clock.ran_out, clock.is_plan_due = map(bool, flags)
 
     def read_metrics(self, *, wait: bool = False) -> None:
         """Count the steps whose values have arrived from the device; raise an error for one that is not finite."""
@@ -205,7 +212,7 @@ class Trainer:
             self.notify(
                 Trained(
                     step=meter.step,
-                    total_steps=self.progress.planned or self.total_steps,
+                    total_steps=max(self.planned_steps, meter.step),
                     epoch=meter.epoch,
                     loss=meter.total / meter.n,
                     nll=meter.plain / meter.n,
@@ -213,7 +220,7 @@ class Trainer:
                     grad_norm=meter.norm,
                     tokens_per_second=self.clock.lap(),
                     seconds=self.clock.now,
-                    seconds_left=self.clock.left(meter.step, self.progress.planned or self.total_steps),
+                    seconds_left=self.clock.left(meter.step, self.planned_steps),
                 )
             )
 
@@ -226,7 +233,7 @@ class Trainer:
     def validate(self) -> None:
         """Score the weights. A signal interrupts this, and a resumed run starts with it."""
         self.read_metrics(wait=True)
-        with random_state_restored(self.device), self.clock.paused():
+        with random_state_restored(self.device), self.clock.validating():
             takes_part = self.world.rank == 0 or self.model.divided  # of a sharded model, all gather their parts
             average = None if self.update.ema is None else self.update.ema.means
             module = self.model.evaluation_module(average) if takes_part else self.module
@@ -255,7 +262,8 @@ class Trainer:
         """Write a checkpoint, once all steps before it are known to be finite."""
         self.read_metrics(wait=True)
         progress = self.progress
-        progress.seconds, progress.rows = self.clock.now, 0 if self.log is None else self.log.rows
+        progress.seconds, progress.validation_seconds = self.clock.now, self.clock.validation_seconds
+        progress.rows = 0 if self.log is None else self.log.rows
         progress.saves = [*progress.saves, progress.step][-self.config.keep_last :]
         packed = pack(self.model, self.update, progress, self.identity, self.world)
         if self.world.rank == 0:
