@@ -25,12 +25,24 @@ from .run import Files, RunConfig, Task, TrainingData
 from .run.task import Split, split_examples
 
 FINAL_TEXTS = 2000  # of the validation data, answered with the full search when training is over
-VALIDATION_TEXTS = 500  # answered greedily at each validation; the loss is over all
+VALIDATION_TEXTS = 500  # answered greedily at each validation, at most; the loss is over all
 MAX_LOSS = 50.0  # whose perplexity is written out
 HOLDOUT_EVERY = 20  # at most every twentieth pair is held out
 ENOUGH = 0.999  # of the targets have room, with this MARGIN
 MARGIN = 1.2
 SHORT = 8  # tokens of a source below which the length of the target says little
+
+# What suits data by its size, in tokens of the longer sides; docs/translation.md has the reasons.
+SMALL_DATA = 4_000_000  # below it, a tiny model and small batches
+BATCH_TOKENS = (1024, 2048, 4096)  # of the least data, of small data and of other data
+BATCHES = 100  # of an epoch of the least data
+EPOCHS = 30
+STEPS = (3000, 10_000)  # the fewest and the most
+VALIDATIONS, PATIENCE = 20, 6
+WARMUP_STEPS = 200  # of a pre-norm model
+RATE_TIMES_WIDTH = 0.512  # its learning rate times its width
+DRAFTED_TOKENS = 20_000  # of the references whose answers are drafted at a validation
+FEWEST_DRAFTS = 50
 
 P = TypeVar("P", bound=Pair)
 R = TypeVar("R", bound=PairReport)
@@ -60,6 +72,33 @@ class Seq2SeqTask(Task[C, D, Batch], Generic[C, D]):
     """Trains an encoder-decoder with teacher forcing. The rows of a store are a source and a target."""
 
     example_name: ClassVar[str] = "pairs"
+
+    def defaults(self, config: C, data: D) -> Mapping[str, Mapping[str, Any]]:
+        """Return settings that give little data a tiny model, many small updates, and an end when nothing improves.
+
+        A run from a base keeps the settings of fine-tuning, and a post-norm model its slow start.
+        """
+        if getattr(config, "base", None) is not None:
+            return {}
+        n_tokens = int(data.train.lengths.max(axis=1).sum()) + len(data.train)
+        fewest, few, many = BATCH_TOKENS
+        is_small = n_tokens < SMALL_DATA
+        model = {"preset": "tiny" if is_small else "small"}
+        training: dict[str, Any] = {
+            "batch_tokens": min(max(n_tokens // BATCHES, fewest), few) if is_small else many,
+            "schedule": "cosine",
+        }
+        training["steps"] = min(max(EPOCHS * n_tokens // training["batch_tokens"], STEPS[0]), STEPS[1])
+        adapted = config.adapted({"model": model, "training": training})
+        steps = adapted.training.total_steps(lambda _: n_tokens // adapted.training.batch_tokens + 1)  # if others apply
+        training |= {
+            "validate_every": max(1, steps // VALIDATIONS),
+            "patience": PATIENCE if adapted.training.validate_every else 0,
+        }
+        if getattr(adapted.model, "norm", None) == "pre":
+            width = adapted.model.d_model  # type: ignore[attr-defined]
+            training |= {"learning_rate": min(RATE_TIMES_WIDTH / width, 4e-3), "warmup_steps": WARMUP_STEPS}
+        return {"model": model, "training": training}
 
     @property
     def special_tokens(self) -> SpecialTokens:
@@ -121,6 +160,14 @@ def length_limits(lengths: NDArray[np.integer[Any]]) -> dict[str, Any]:
     factor = max(2.0, math.ceil(10 * MARGIN * ratio) / 10)
     rest = float(np.quantile(MARGIN * target - factor * source, ENOUGH))
     return {"max_len_a": factor, "max_len_b": max(20, math.ceil(rest))}
+
+
+def draft_count(lengths: NDArray[np.integer[Any]]) -> int:
+    """Return how many validation texts are answered while the model trains: fewer where their targets are long.
+
+    Answers and ROUGE cost most of a validation, which would otherwise take longer than the training in between.
+    """
+    return min(max(int(DRAFTED_TOKENS / (lengths[:, 1].mean() + 1)), FEWEST_DRAFTS), VALIDATION_TEXTS)
 
 
 def spread_evenly(length: int, limit: int | None) -> list[int]:
