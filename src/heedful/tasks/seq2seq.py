@@ -35,12 +35,12 @@ SHORT = 8  # tokens of a source below which the length of the target says little
 # What suits data by its size, in tokens of the longer sides; docs/translation.md has the reasons.
 SMALL_DATA = 4_000_000  # below it, a tiny model and small batches
 BATCH_TOKENS = (1024, 2048, 4096)  # of the least data, of small data and of other data
-BATCHES = 100  # of an epoch of the least data
+BATCHES = 1000  # of an epoch of small data
 EPOCHS = 30
 STEPS = (3000, 10_000)  # the fewest and the most
 VALIDATIONS, PATIENCE = 20, 6
-WARMUP_STEPS = 200  # of a pre-norm model
-RATE_TIMES_WIDTH = 0.512  # its learning rate times its width
+LEARNING = {"optimizer": "muon", "schedule": "cosine", "warmup_steps": 100}  # of a pre-norm model
+RATE_TIMES_WIDTH = 0.384  # its learning rate times its width
 DRAFTED_TOKENS = 20_000  # of the references whose answers are drafted at a validation
 FEWEST_DRAFTS = 50
 
@@ -76,7 +76,8 @@ class Seq2SeqTask(Task[C, D, Batch], Generic[C, D]):
     def defaults(self, config: C, data: D) -> Mapping[str, Mapping[str, Any]]:
         """Return settings that give little data a tiny model, many small updates, and an end when nothing improves.
 
-        A run from a base keeps the settings of fine-tuning, and a post-norm model its slow start.
+        A run from a base keeps the settings of fine-tuning, and a post-norm model its slow start. Optimizer, rate,
+        schedule and warm-up belong together: where one of them is given, none of the others adapts.
         """
         if getattr(config, "base", None) is not None:
             return {}
@@ -84,20 +85,17 @@ class Seq2SeqTask(Task[C, D, Batch], Generic[C, D]):
         fewest, few, many = BATCH_TOKENS
         is_small = n_tokens < SMALL_DATA
         model = {"preset": "tiny" if is_small else "small"}
-        training: dict[str, Any] = {
-            "batch_tokens": min(max(n_tokens // BATCHES, fewest), few) if is_small else many,
-            "schedule": "cosine",
-        }
+        training: dict[str, Any] = {"batch_tokens": min(max(n_tokens // BATCHES, fewest), few) if is_small else many}
         training["steps"] = min(max(EPOCHS * n_tokens // training["batch_tokens"], STEPS[0]), STEPS[1])
         adapted = config.adapted({"model": model, "training": training})
-        steps = adapted.training.total_steps(lambda _: n_tokens // adapted.training.batch_tokens + 1)  # if others apply
-        training |= {
-            "validate_every": max(1, steps // VALIDATIONS),
-            "patience": PATIENCE if adapted.training.validate_every else 0,
-        }
-        if getattr(adapted.model, "norm", None) == "pre":
-            width = adapted.model.d_model  # type: ignore[attr-defined]
-            training |= {"learning_rate": min(RATE_TIMES_WIDTH / width, 4e-3), "warmup_steps": WARMUP_STEPS}
+        settings, size = adapted.training, adapted.model
+        steps = settings.total_steps(lambda _: n_tokens // settings.batch_tokens + 1)  # the limits may be given
+        training["validate_every"] = max(1, steps // VALIDATIONS)
+        training["patience"] = PATIENCE if settings.validate_every else 0
+        learning = {"learning_rate": RATE_TIMES_WIDTH / getattr(size, "d_model", 128), **LEARNING}
+        given = (config.explicit or {}).get("training", {})
+        if getattr(size, "norm", None) == "pre" and learning.keys().isdisjoint(given):
+            training |= learning
         return {"model": model, "training": training}
 
     @property
