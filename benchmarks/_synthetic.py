@@ -1,13 +1,14 @@
-"""Data sets with rules, for `defaults.py`: each function returns distinct (source, target) pairs of text.
+"""Data sets with rules, for `defaults.py`: each function draws a (source, target) pair of text, or a seasonal series.
 
-The rules are exact, so a model that learned them answers every held-out pair. `data_set` mixes and divides them.
+The rules are exact, so a model that learned them answers every held-out pair. `data_set` draws distinct pairs.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 
 Pair = tuple[str, str]
 
@@ -173,3 +174,25 @@ def data_set(make: Callable[[random.Random], Pair], n: int, *, seed: int) -> lis
         source, target = make(generator)
         pairs.setdefault(source, target)
     return list(pairs.items())
+
+
+def seasonal_series(n: int, *, seed: int) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the rows of three hourly series: a trend that turns, a day, a week, and noise.
+
+    The noise is correlated, and the daily swing grows and shrinks over a month, so a fixed season is not the answer.
+    """
+    generator = random.Random(seed)
+    names = ("load", "wind", "visits")
+    levels, noises = [0.0] * len(names), [0.0] * len(names)
+    rows = []
+    for hour in range(n):
+        row = [str(datetime(2020, 1, 1) + timedelta(hours=hour))]
+        for index in range(len(names)):
+            levels[index] = 0.999 * levels[index] + generator.gauss(0, 0.03)
+            noises[index] = 0.7 * noises[index] + generator.gauss(0, 0.2)
+            swing = 1 + 0.5 * math.sin(2 * math.pi * hour / (24 * 30) + index)
+            day, week = (2 * math.pi * (hour + 5 * index) / period for period in (24, 168))
+            value = levels[index] + swing * math.sin(day) + 0.3 * math.sin(2 * day) + 0.6 * math.sin(week)
+            row.append(f"{10 * (index + 1) + 3 * (value + noises[index]):.3f}")
+        rows.append(row)
+    return ["date", *names], rows

@@ -190,6 +190,12 @@ def rouge_scores(
     return {key: score(metric, 100.0 * np.array([f1[key] for f1 in each])) for key, metric in ROUGE.items()}
 
 
+def rouge_share(texts: Sequence[str]) -> float:
+    """Return the share of the visible characters of some texts that ROUGE counts: the letters and digits."""
+    counted = sum(len(rouge_tokens(text, "characters")) for text in texts)
+    return counted / max(1, sum(len("".join(text.split())) for text in texts))
+
+
 def mostly_hangul(texts: Sequence[str]) -> bool:
     """Whether most letters and digits of some texts are Korean."""
     n_characters = sum(len(rouge_tokens(text, "characters")) for text in texts)

@@ -25,12 +25,24 @@ from .run import Files, RunConfig, Task, TrainingData
 from .run.task import Split, split_examples
 
 FINAL_TEXTS = 2000  # of the validation data, answered with the full search when training is over
-VALIDATION_TEXTS = 500  # answered greedily at each validation; the loss is over all
+VALIDATION_TEXTS = 500  # answered greedily at each validation, at most; the loss is over all
 MAX_LOSS = 50.0  # whose perplexity is written out
 HOLDOUT_EVERY = 20  # at most every twentieth pair is held out
 ENOUGH = 0.999  # of the targets have room, with this MARGIN
 MARGIN = 1.2
 SHORT = 8  # tokens of a source below which the length of the target says little
+
+# What suits data by its size, in tokens of the longer sides; docs/translation.md has the reasons.
+SMALL_DATA = 4_000_000  # below it, a tiny model and small batches
+BATCH_TOKENS = (1024, 2048, 4096)  # of the least data, of small data and of other data
+BATCHES = 1000  # of an epoch of small data
+EPOCHS = 15
+STEPS = (3000, 10_000)  # the fewest and the most
+VALIDATIONS, PATIENCE = 20, 6
+LEARNING = {"optimizer": "muon", "schedule": "cosine", "warmup_steps": 100}  # of a pre-norm model
+RATE_TIMES_WIDTH = 0.384  # its learning rate times its width
+DRAFTED_TOKENS = 20_000  # of the references whose answers are drafted at a validation
+FEWEST_DRAFTS = 50
 
 P = TypeVar("P", bound=Pair)
 R = TypeVar("R", bound=PairReport)
@@ -60,6 +72,32 @@ class Seq2SeqTask(Task[C, D, Batch], Generic[C, D]):
     """Trains an encoder-decoder with teacher forcing. The rows of a store are a source and a target."""
 
     example_name: ClassVar[str] = "pairs"
+
+    def defaults(self, config: C, data: D) -> Mapping[str, Mapping[str, Any]]:
+        """Return settings that give little data a tiny model, many small updates, and an end when nothing improves.
+
+        A run from a base keeps the settings of fine-tuning, and a post-norm model its slow start. Optimizer, rate,
+        schedule and warm-up belong together: where one of them is given, none of the others adapts.
+        """
+        if getattr(config, "base", None) is not None:
+            return {}
+        n_tokens = int(data.train.lengths.max(axis=1).sum()) + len(data.train)
+        fewest, few, many = BATCH_TOKENS
+        is_small = n_tokens < SMALL_DATA
+        model = {"preset": "tiny" if is_small else "small"}
+        training: dict[str, Any] = {"batch_tokens": min(max(n_tokens // BATCHES, fewest), few) if is_small else many}
+        training["steps"] = min(max(EPOCHS * n_tokens // training["batch_tokens"], STEPS[0]), STEPS[1])
+        adapted = config.adapted({"model": model, "training": training})
+        settings, size = adapted.training, adapted.model
+        steps = settings.total_steps(lambda _: n_tokens // settings.batch_tokens + 1)  # the limits may be given
+        training["validate_every"] = max(1, steps // VALIDATIONS)
+        training["patience"] = PATIENCE if settings.validate_every else 0
+        learning = {"learning_rate": RATE_TIMES_WIDTH / getattr(size, "d_model", 128), **LEARNING}
+        given = (config.explicit or {}).get("training", {})
+        whole = settings.parallel == "replicate"  # as Muon needs the matrices
+        if whole and getattr(size, "norm", None) == "pre" and learning.keys().isdisjoint(given):
+            training |= learning
+        return {"model": model, "training": training}
 
     @property
     def special_tokens(self) -> SpecialTokens:
@@ -126,6 +164,14 @@ def length_limits(lengths: NDArray[np.integer[Any]]) -> dict[str, Any]:
 def length_setting(config: RunConfig, name: str, length: int) -> str:
     """Return the setting that lets texts of this many tokens in: the limit `name`, unless the model has one."""
     return f"{name if getattr(config.model, 'max_length', None) is None else 'model.max_length'}={length}"
+
+
+def draft_count(lengths: NDArray[np.integer[Any]]) -> int:
+    """Return how many validation texts are answered while the model trains: fewer where their targets are long.
+
+    Answers and ROUGE cost most of a validation, which would otherwise take longer than the training in between.
+    """
+    return min(max(int(DRAFTED_TOKENS / (lengths[:, 1].mean() + 1)), FEWEST_DRAFTS), VALIDATION_TEXTS)
 
 
 def spread_evenly(length: int, limit: int | None) -> list[int]:

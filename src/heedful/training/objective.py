@@ -27,6 +27,10 @@ class Monitor:
         """Return a sort key, the lowest for the best scores."""
         return -scores[self.name] if self.higher_is_better else scores[self.name]
 
+    def progress_key(self, scores: dict[str, float]) -> tuple[float, float]:
+        """Return a sort key that compares losses as long as nothing is right, as before the first exact answer."""
+        return self.key(scores), 0.0 if scores[self.name] else scores.get("loss", 0.0)
+
 
 class Batches(Protocol[B_co]):
     """The training data. The batches of an epoch depend on its number alone, so that a run can resume in it."""

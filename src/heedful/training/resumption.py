@@ -55,7 +55,7 @@ class Progress:
 
     def validations_since_best(self, monitor: Monitor) -> int:
         """Return how many validations have passed since the first one with the best score."""
-        keys = [monitor.key(validation.scores) for validation in self.validations]
+        keys = [monitor.progress_key(validation.scores) for validation in self.validations]
         return len(keys) - 1 - keys.index(min(keys)) if keys else 0
 
     def worth_keeping(self, monitor: Monitor, config: TrainingConfig) -> set[int]:

@@ -93,7 +93,7 @@ class RunConfig(Config):
         if isinstance(training, Mapping):
             suitable = dict(defaults.get("training", {}))
             if not training.keys().isdisjoint(LIMITS):
-                suitable = {name: value for name, value in suitable.items() if name not in LIMITS}
+                suitable = {name: value for name, value in suitable.items() if name not in (*LIMITS, "patience")}
             values["training"] = {**suitable, **training}
         model = {"preset": model} if isinstance(model, str) else model
         if isinstance(model, Mapping) and "family" not in model and values.get("base") is None:

@@ -24,8 +24,8 @@ from ..class_scores import share_interval
 from ..predictor import located, without_warnings
 from ..run import DataReport, Files, Refusals, TooLittleDataError, TrainingData
 from ..run.task import DATA, START, TRAIN, VALID, left_out, settings_json
-from ..scoring import Score, corpus_scores, exact_share, mostly_hangul, rouge, rouge_scores
-from ..seq2seq import FINAL_TEXTS, MARGIN, SHORT, VALIDATION_TEXTS, Seq2SeqTask, spread_evenly
+from ..scoring import Score, corpus_scores, exact_share, mostly_hangul, rouge, rouge_scores, rouge_share
+from ..seq2seq import FINAL_TEXTS, MARGIN, SHORT, VALIDATION_TEXTS, Seq2SeqTask, draft_count, spread_evenly
 from ..text_generator import Answer, unfinished_share
 from .data import (
     TEXTS,
@@ -45,6 +45,7 @@ from .predictor import CutWarning, TextToTextGenerator, TextToTextSettings
 
 TOKENIZER, BASE = "the tokeniser settings", "the base"
 MAX_DRAFT_TOKENS = 200  # of an average target: longer drafts say less than the loss, and take long
+READABLE = 0.85  # of the characters count for ROUGE in prose; code, dates and brackets have fewer letters and digits
 SAMPLES = 200  # answers that metrics.json shows
 BOOTSTRAP = 1000
 MAX_PREFIXES = 50  # that have scores of their own
@@ -113,10 +114,12 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
         return SpecialTokens(tokens.pad, tokens.start, tokens.end[0])
 
     def setup(self) -> None:
-        """Monitor ROUGE-L of greedy answers, or the loss if targets are long."""
+        """Monitor the loss if targets are long, exact answers if ROUGE ignores much of them, otherwise ROUGE-L."""
         super().setup()
         self.has_drafts = float(self.data.valid.lengths[:, 1].mean()) <= MAX_DRAFT_TOKENS
-        self.monitor = Monitor("rougeL" if self.has_drafts else "loss", higher_is_better=self.has_drafts)
+        targets = [example.target for example in self.valid_examples(VALIDATION_TEXTS)]
+        score = "rougeL" if rouge_share(targets) > READABLE else "exact"
+        self.monitor = Monitor(score if self.has_drafts else "loss", higher_is_better=self.has_drafts)
 
     def valid_examples(self, limit: int) -> list[TextToTextExample]:
         """Return at most `limit` validation examples, spread evenly over all."""
@@ -142,7 +145,7 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
     def draft_scores(self, module: nn.Module) -> dict[str, float]:
         if not self.has_drafts:
             return {}
-        examples = self.valid_examples(VALIDATION_TEXTS)
+        examples = self.valid_examples(draft_count(self.data.valid.lengths))
         answers = answers_to(self.predictor(module), examples, beam=1)
         outputs = [answer.text for answer in answers]
         pairs = zip(examples, outputs, strict=True)

@@ -28,7 +28,7 @@ from ..run import DataReport, Files, RunConfig, TooLittleDataError
 from ..run import train as train_task
 from ..run.task import DATA, SCRATCH, TRAIN, VALID, settings_json
 from ..scoring import Score, by_length, calibration_error, corpus_scores, exact_share, main_metric, sentence_score
-from ..seq2seq import FINAL_TEXTS, VALIDATION_TEXTS, Seq2SeqTask, length_limits, length_setting
+from ..seq2seq import FINAL_TEXTS, Seq2SeqTask, draft_count, length_limits, length_setting
 from ..text_generator import SOURCE, TARGET, Answer, unfinished_share
 from .data import LongTextWarning, PairData, Tokenizers, has_single_sentences, split_sentence_pairs, validation_texts
 from .inspection import attention_maps
@@ -177,7 +177,7 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
         """Monitor the main score of greedy translations."""
         super().setup()
         self.monitor = Monitor(main_metric(self.config.target), higher_is_better=True)
-        self.sources, self.references = validation_texts(self.data, VALIDATION_TEXTS)
+        self.sources, self.references = validation_texts(self.data, draft_count(self.data.valid.lengths))
         self.one_sentence = has_single_sentences(self.data)
 
     def predictor(self, module: nn.Module) -> Translator:
