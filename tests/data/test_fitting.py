@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 
 from heedful.data.published_tokenizer import PublishedTokenizer, chunks, truncate
-from heedful.data.text_tokenizers import learn_tokenizer
-from heedful.data.tokenizer import PiecesConfig
+from heedful.data.text_tokenizers import EncoderTokenizerConfig, learn_tokenizer
 
 TEXT = "hello world this is a text"
 
 
 @pytest.fixture(scope="module")
 def tokenizer() -> PublishedTokenizer:
-    return learn_tokenizer([TEXT] * 10, PiecesConfig(vocab_size=300))
+    return learn_tokenizer([TEXT] * 10, EncoderTokenizerConfig(vocab_size=300))
 
 
 @pytest.mark.parametrize("text", [TEXT, f"</s> {TEXT}", f"<s> {TEXT}", f"{TEXT} </s>", f"{TEXT} <s>", f"</s>{TEXT}<s>"])

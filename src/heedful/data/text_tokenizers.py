@@ -10,6 +10,7 @@ along, as the word that it stands for does. A space stands before the first word
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,11 +46,19 @@ def of_pieces(texts: Iterable[str], *, vocab_size: int, min_frequency: int) -> P
     return PublishedTokenizer(fast.to_str(pretty=True))
 
 
-def learn_tokenizer(texts: Iterable[str], config: PiecesConfig) -> PublishedTokenizer:
+@dataclass(frozen=True, kw_only=True)
+class EncoderTokenizerConfig(PiecesConfig):
+    """How the tokenizer of a text encoder is trained."""
+
+    lowercase: bool = False  # Read capital letters as small ones, so that a word is one piece wherever it stands
+
+
+def learn_tokenizer(texts: Iterable[str], config: EncoderTokenizerConfig) -> PublishedTokenizer:
     """Learn a tokenizer for encoders in one pass over the texts; the mask token comes after all pieces."""
-    learned = Tokenizer.of(texts, config)
+    lower = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
+    learned = Tokenizer.of(map(lower.normalize_str, texts) if config.lowercase else texts, config)
     fast = FastTokenizer.from_str(learned.to_json())
-    fast.normalizer = normalizers.NFC()
+    fast.normalizer = lower if config.lowercase else normalizers.NFC()
     before = pre_tokenizers.Metaspace(" ", "first", split=False)  # the space before a text's first word
     fast.pre_tokenizer = pre_tokenizers.Sequence([before, fast.pre_tokenizer])
     around = [(START_NAME, START), (END_NAME, END)]

@@ -24,8 +24,7 @@ from ..data.published_tokenizer import NAME, ROLES, PublishedTokenizer
 from ..data.report import DataReport, TextReport
 from ..data.store import TokenStore
 from ..data.text_batch import TextBatch, TextLoader
-from ..data.text_tokenizers import learn_tokenizer
-from ..data.tokenizer import PiecesConfig
+from ..data.text_tokenizers import EncoderTokenizerConfig, learn_tokenizer
 from ..errors import ConfigError, DataError
 from ..families import build, config_of
 from ..families.encoder_only import EncoderOnlyConfig
@@ -136,7 +135,7 @@ class TextEncoderConfig(RunConfig):
 
     base: str | None = None  # Folder of a model to start from, with its tokenizer; None starts from scratch
     data: TextConfig = field(default_factory=TextConfig)
-    tokenizer: PiecesConfig = field(default_factory=PiecesConfig)
+    tokenizer: EncoderTokenizerConfig = field(default_factory=EncoderTokenizerConfig)
     model: FamilyConfig = field(default_factory=lambda: config_of(PRESET))
     training: TrainingConfig = field(default_factory=lambda: FROM_SCRATCH)
 
@@ -255,6 +254,10 @@ class TextEncoderTask(Task[C, TextData, B], Generic[C, E, B]):
         """Return what the task must know of the data that was read."""
         return TextMetadata()
 
+    def tokenizer_config(self, config: C, report: DataReport[TextReport]) -> EncoderTokenizerConfig:
+        """Return the settings of a new tokenizer; those that were not chosen may depend on the data."""
+        return config.tokenizer
+
     def write_examples(self, folder: Path, split: Split[E]) -> None:
         """Write validation examples as they were read, if scores need more than tokens."""
 
@@ -267,7 +270,7 @@ class TextEncoderTask(Task[C, TextData, B], Generic[C, E, B]):
         split, report = task.split(files)
         metadata = read_metadata(folder) if keep else self.metadata(report)
         texts = (text for example in split.train() for text in example.texts)
-        tokenizer = prepare_tokenizer(config, folder, texts, keep=keep)
+        tokenizer = prepare_tokenizer(config, self.tokenizer_config(config, report), folder, texts, keep=keep)
         write_mapping(folder / METADATA, metadata.to_dict())
         self.write_examples(folder, split)
         # A row holds ids, and as targets classes (from 1 on) or places in the text.
@@ -400,16 +403,16 @@ def read_metadata(folder: Path) -> TextMetadata:
 
 
 def prepare_tokenizer(
-    config: TextEncoderConfig, folder: Path, texts: Iterable[str], *, keep: bool
+    config: TextEncoderConfig, pieces: EncoderTokenizerConfig, folder: Path, texts: Iterable[str], *, keep: bool
 ) -> PublishedTokenizer:
-    """Write a tokenizer into a folder: the base's, with its weights beside it, or one trained on the texts.
+    """Write a tokenizer into a folder: the base's, with its weights beside it, or one of `pieces` of the texts.
 
     With `keep`, load the one in the folder: a run that has trained cannot use another.
     """
     if keep:
         return PublishedTokenizer.load(folder / NAME)
     if config.base is None:
-        tokenizer = learn_tokenizer(texts, config.tokenizer)
+        tokenizer = learn_tokenizer(texts, pieces)
         (folder / START).unlink(missing_ok=True)
     else:
         base = PretrainedEncoder.read(config.base)

@@ -12,15 +12,14 @@ import torch
 from heedful.data.published_tokenizer import PublishedTokenizer, chunks, truncate
 from heedful.data.store import TokenStore
 from heedful.data.text_batch import TextBatch, TextLoader
-from heedful.data.text_tokenizers import learn_tokenizer
-from heedful.data.tokenizer import PiecesConfig
+from heedful.data.text_tokenizers import EncoderTokenizerConfig, learn_tokenizer
 from heedful.errors import DataError
 from published_folders import PAGE, byte_level, unigram, wordpiece
 
 
 @pytest.fixture(scope="module")
 def tokenizer() -> PublishedTokenizer:
-    return learn_tokenizer(PAGE * 3, PiecesConfig(vocab_size=500))
+    return learn_tokenizer(PAGE * 3, EncoderTokenizerConfig(vocab_size=500))
 
 
 @pytest.fixture

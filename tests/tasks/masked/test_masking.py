@@ -15,8 +15,7 @@ from heedful.data.loader import Shard
 from heedful.data.published_tokenizer import PublishedTokenizer, tokenizer_of
 from heedful.data.store import TokenStore
 from heedful.data.text_batch import TextLoader
-from heedful.data.text_tokenizers import learn_tokenizer
-from heedful.data.tokenizer import PiecesConfig
+from heedful.data.text_tokenizers import EncoderTokenizerConfig, learn_tokenizer
 from heedful.errors import ConfigError, DataError
 from heedful.tasks.masked.data import MaskedLoader, Masking, MaskingConfig
 from heedful.tasks.masked.predictor import mask_token
@@ -28,7 +27,7 @@ N, LENGTH = 300, 42
 
 @pytest.fixture(scope="module")
 def tokenizer() -> PublishedTokenizer:
-    return learn_tokenizer(PAGE * 3, PiecesConfig(vocab_size=500))
+    return learn_tokenizer(PAGE * 3, EncoderTokenizerConfig(vocab_size=500))
 
 
 @pytest.fixture(scope="module")

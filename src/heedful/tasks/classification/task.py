@@ -20,6 +20,7 @@ from ...data.published_tokenizer import PublishedTokenizer, truncate
 from ...data.report import TextReport
 from ...data.store import TokenStore
 from ...data.text_batch import TextBatch, TextLoader
+from ...data.text_tokenizers import EncoderTokenizerConfig
 from ...errors import ConfigError, DataError
 from ...lens.report import Confusion, ScoredSample
 from ...training.loss import Loss, loss_of
@@ -30,7 +31,7 @@ from ..run import DataReport, Files, Refusals, TooLittleDataError
 from ..run.task import left_out
 from ..scoring import Score
 from ..text_encoder import Text, display_text, uses_segments
-from ..text_encoder_task import EncodedRow, TextEncoderConfig, TextEncoderTask, TextMetadata
+from ..text_encoder_task import EncodedRow, TextData, TextEncoderConfig, TextEncoderTask, TextMetadata
 from .predictor import Classifier, ClassifierSettings, attention_map
 
 SAMPLES = 200  # validation texts in metrics.json
@@ -38,6 +39,15 @@ MAX_TITLE_LABELS = 12
 MAX_ATTENTION_MAPS = 2  # texts whose attention is drawn
 MAX_MAP_TOKENS = 30
 CHUNK = 1024  # texts evaluated at once
+
+# Defaults for few training texts (docs/classification.md has the figures), where no model was chosen.
+FEW = 50_000  # texts
+FEW_TEXTS_TOKENIZER = {"vocab_size": 30_000, "lowercase": True}  # whole words, wherever they stand in a sentence
+FEW_TEXTS_MODEL = {"n_layers": 1, "d_model": 128, "n_heads": 2, "d_ff": 256, "dropout": 0.3}
+FEW_TEXTS_TRAINING = {"epochs": 8, "learning_rate": 1e-3}
+BATCH = 50  # texts of average length in a batch
+BATCH_TOKENS = (512, 4096)  # the least and the most tokens of a batch
+POOLING_GAIN = 4.0  # of the mean of all tokens in the class token
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +107,39 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
             second = segments.index(1) if 1 in segments else len(tokenizer.encode(example.text))
         yield ids, (label, second)
 
+    def tokenizer_config(self, config: ClassificationConfig, report: DataReport[TextReport]) -> EncoderTokenizerConfig:
+        """Return the settings of a new tokenizer, for few texts with whole words without capitals."""
+        if config.explicit is None or report.train.kept > FEW:
+            return config.tokenizer
+        return config.tokenizer.changed(**(FEW_TEXTS_TOKENIZER | dict(config.explicit.get("tokenizer", {}))))
+
+    def defaults(self, config: ClassificationConfig, data: TextData) -> dict[str, dict[str, Any]]:
+        """Return a small model for few texts, and how it is trained; a model that was chosen is trained as ever."""
+        model = (config.explicit or {}).get("model", {})
+        if (
+            len(data.train) > FEW
+            or config.base is not None
+            or isinstance(model, str)
+            or {"preset", "family"} & {*model}
+        ):
+            return {}
+        tokens = int(data.train.lengths[:, 0].sum(dtype=np.int64))
+        least, most = BATCH_TOKENS
+        batch = min(max(BATCH * tokens // len(data.train), least), most)
+        epoch = max(1, tokens // batch)
+        return {
+            "model": FEW_TEXTS_MODEL,
+            "training": {**FEW_TEXTS_TRAINING, "batch_tokens": batch, "validate_every": epoch},
+        }
+
     # The objective.
+
+    def build(self) -> nn.Module:
+        """Build the module; of few texts, the class token starts as the mean of all tokens."""
+        module = super().build()
+        if self.config.base is None and len(self.data.train) <= FEW:
+            pool_by_attention(module)
+        return module
 
     def setup(self) -> None:
         """Create the batches and monitor the accuracy over all validation texts."""
@@ -239,6 +281,21 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
             }
             samples.append(sample | {"second": decode(ids[second:].tolist())} if second < len(ids) else sample)
         return samples
+
+
+@torch.no_grad()
+def pool_by_attention(module: nn.Module) -> None:
+    """Initialize the last attention so that the class token takes up the mean of all tokens.
+
+    Its weights are even at first, since queries and keys are small. What it returns is near zero too if values and
+    output start small, so few texts never teach the class token to read the others. Here the output projection undoes
+    the projection to values, with a gain that outweighs what the class token is by itself.
+    """
+    layers: Any = module.get_submodule("encoder.layers")
+    attention = layers[-1].self_attention.sublayer
+    values = attention.kv_proj.weight.chunk(2)[1]
+    nn.init.orthogonal_(values)
+    attention.out_proj.weight.copy_(POOLING_GAIN * values.T)
 
 
 def class_id(example: LabeledText, labels: Sequence[str]) -> int:
