@@ -60,7 +60,7 @@ def evaluate(
 def _evaluate_task(predictor: Any, model: Path, files: Files, options: dict[str, Any]) -> dict[str, Any]:
     from ..tasks.registry import task_of
     from ..tasks.scoring import Score
-    from .tables import show_scores
+    from .tables import show_classes, show_scores, show_unfinished
 
     for name, value in options.items():
         if value:
@@ -70,6 +70,10 @@ def _evaluate_task(predictor: Any, model: Path, files: Files, options: dict[str,
     results = task.evaluate(predictor, files)
     scores = [Score(**score) for score in results["scores"].values()]
     show_scores(f"{results['n']:,} {task.example_name}", {"all": scores})
+    if "classes" in results:
+        show_classes(results)
+    if "unfinished" in results:
+        show_unfinished(results["unfinished"], results["n"])
     for sentence in results.get("verdict", ()):
         say(sentence)
     return results

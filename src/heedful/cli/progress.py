@@ -46,7 +46,7 @@ class LineView:
         elif isinstance(event, Trained):
             say(
                 f"step {event.step:,}/{event.total_steps:,}  loss {event.loss:.3f}  "
-                f"{event.tokens_per_second:,.0f} tokens/s  {seconds(event.seconds_left)} left"
+                f"{self.task.rate(event.items_per_second)}  {seconds(event.seconds_left)} left"
             )
         elif isinstance(event, Validated):
             say(f"step {event.step:,}  validation: {_scores(event)}{'  (best so far)' if event.is_best else ''}")
@@ -86,7 +86,7 @@ class LiveView(LineView):
         if self.trained:
             last = self.trained[-1]
             rows.add_row("step", ProgressBar(total=last.total_steps, completed=last.step, width=30))
-            speed = f"{last.tokens_per_second:,.0f} tokens/s"
+            speed = self.task.rate(last.items_per_second)
             rows.add_row("", f"{last.step:,}/{last.total_steps:,}  {speed}  {seconds(last.seconds_left)} left")
             rows.add_row("loss", f"{last.loss:.3f}  {sparkline([event.loss for event in self.trained])}")
         if self.validated:

@@ -263,4 +263,5 @@ def tag_scores(
     else:
         scores = {"accuracy": right, "macro_f1": Score("macro F1", macro_f1(matrix))}
         classes = each_class(matrix, names)
-    return evaluation(len(true), scores, classes=[asdict(label) for label in classes])
+    rows = [asdict(label) for label in classes]
+    return evaluation(len(true), scores, classes=rows, labels=names, confusion=matrix.tolist())

@@ -25,12 +25,15 @@ from ...lens.report import Confusion, ScoredSample
 from ...training.loss import Loss, loss_of
 from ...training.objective import Monitor
 from ..class_scores import class_scores, class_table
+from ..linear_classifier import drawn
 from ..predictor import in_chunks, located
+from ..rivals import PRETRAINED, Rival
 from ..run import DataReport, Files, TooLittleDataError
 from ..run.task import left_out
 from ..scoring import Score
 from ..text_encoder import Text, display_text, uses_segments
 from ..text_encoder_task import EncodedRow, TextEncoderConfig, TextEncoderTask, TextMetadata
+from .ngrams import NgramClassifier
 from .predictor import Classifier, ClassifierSettings, attention_map
 
 SAMPLES = 200  # validation texts in metrics.json
@@ -38,6 +41,11 @@ MAX_TITLE_LABELS = 12
 MAX_ATTENTION_MAPS = 2  # texts whose attention is drawn
 MAX_MAP_TOKENS = 30
 CHUNK = 1024  # texts evaluated at once
+MAX_NGRAM_TEXTS, MAX_NGRAM_TOKENS = 50_000, 2_000_000  # that the linear model is fitted on
+BETTER_THAN_NGRAMS = (
+    "Train it longer (training.epochs), give it more texts, or start from a pretrained model (--init-from); "
+    "where none of these is possible, the linear model is the better choice."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +63,11 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
     predictor_class: ClassVar[type[Any]] = Classifier
     config_class: ClassVar[type[Any]] = ClassificationConfig
     stratified: ClassVar[bool] = True
+    counted: ClassVar[str] = "texts"
+    rivals: ClassVar[tuple[Rival, ...]] = (
+        Rival("commonest", ("accuracy",), PRETRAINED),
+        Rival("ngrams", ("accuracy",), BETTER_THAN_NGRAMS, is_trivial=False),
+    )
 
     # From files to rows.
 
@@ -134,7 +147,7 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
         return {"loss": float(-np.log(right).mean()), **{name: score.value for name, score in result.scores.items()}}
 
     def final_evaluation(self, predictor: Classifier) -> dict[str, Any]:
-        """Score all validation texts; as a baseline, always predict the most common class."""
+        """Score all validation texts; as baselines, always predict the most common class, and a linear model."""
         probabilities = self._probabilities(predictor.module)
         validation = class_scores(self.true.tolist(), probabilities, self.labels).to_dict()
         commonest = int(np.bincount(targets(self.data.train)[:, 0]).argmax())
@@ -142,6 +155,7 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
             f"accuracy of always answering {self.labels[commonest]!r}", 100.0 * float((self.true == commonest).mean())
         )
         validation["scores"]["commonest"] = baseline.to_dict()
+        validation["scores"]["ngrams"] = self._ngrams().to_dict()
         return {"validation": validation, "samples": self._samples(probabilities)}
 
     def title(self, predictor: Classifier) -> str:
@@ -215,6 +229,24 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
             outputs.append(self.forward(module, batch.to(device))[: len(batch.rows)].double().softmax(dim=-1))
         probabilities[rows] = torch.cat(outputs).cpu().numpy()
         return probabilities
+
+    def _ngrams(self) -> Score:
+        """Return the accuracy of a linear model over n-grams of the training texts, or of as many as it can hold."""
+        train, decode = self.data.train, self.data.tokenizer.decode
+        n_tokens = int(train.lengths[:, 0].sum())
+        rows = drawn(len(train), min(MAX_NGRAM_TEXTS, MAX_NGRAM_TOKENS * len(train) // max(1, n_tokens)))
+
+        def texts(store: TokenStore, row: int) -> tuple[str, ...]:
+            ids, (_, second) = store[row]
+            parts = (ids[:second], ids[second:]) if second < len(ids) else (ids,)
+            return tuple(decode(part.tolist()) for part in parts)
+
+        classes = targets(train)[rows, 0].tolist()
+        model = NgramClassifier([texts(train, row) for row in rows.tolist()], classes, len(self.labels))
+        predicted = model.predict([texts(self.data.valid, row) for row in range(len(self.true))])
+        fitted = f"fitted on {len(rows):,} of {len(train):,} texts" if len(rows) < len(train) else ""
+        right = 100.0 * float((np.array(predicted) == self.true).mean())
+        return Score("accuracy of a linear model over n-grams", right, signature=fitted)
 
     def _samples(self, probabilities: NDArray[np.float64]) -> list[dict[str, Any]]:
         """Return texts spread evenly over all, as the tokenizer decodes them; the score is the predicted class's."""

@@ -54,6 +54,7 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
     example_name: ClassVar[str] = "windows"
     artifacts: ClassVar[tuple[str, ...]] = (LINEAR_FILE, f"{DATA}/{SERIES}")
     frozen_settings: ClassVar[tuple[str, ...]] = (CHANNELS,)
+    counted: ClassVar[str] = "windows"
 
     def input_files(self, config: ForecastingConfig, files: Files) -> dict[str, Path]:
         """Return the files; DataError for a folder: each file must be named."""
@@ -94,6 +95,10 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
     def summary(self) -> str:
         store = self.data.train.store
         return f"{len(self.data.train):,} windows of {len(store.columns)} channels, {len(store.series)} series"
+
+    def rate(self, per_second: float) -> str:
+        """Return how many windows are trained on in a second; the loss is a mean over their values."""
+        return super().rate(per_second / (self.data.train.model.horizon * len(self.data.train.store.columns)))
 
     def loss(self, module: nn.Module, batch: WindowBatch) -> Loss:
         """Return the sum of the chosen loss over a batch's values; `plain` is always the sum of squares."""
@@ -171,8 +176,9 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
             return {**scores, "forecasts": looks(predictor, windows)}
 
     def card_notes(self, predictor: SeriesForecaster, metrics: Mapping[str, Any]) -> list[str]:
-        units = "Errors are in units of the training data's deviation; `metrics.json` has them in the file's units too."
-        return [*self.verdicts(metrics), units]
+        return [
+            "Errors are in units of the training data's deviation; `metrics.json` has them in the file's units too."
+        ]
 
     def verdicts(self, metrics: Mapping[str, Any]) -> list[str]:
         """Return sentences about the test data: scores, and comparisons with the baselines."""
@@ -184,11 +190,8 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         return [f"On the test data, {test['n']:,} windows: {scores}.", *test["verdict"], *missing]
 
     def report_sections(self, predictor: SeriesForecaster, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        """Return the sentences, and plots of some windows with their attention."""
-        return {
-            "notes": [*self.verdicts(metrics), *metrics.get("notes", [])],
-            "forecasts": [_plot(look) for look in metrics["forecasts"]],
-        }
+        """Return plots of some windows with their attention."""
+        return {"forecasts": [_plot(look) for look in metrics["forecasts"]]}
 
 
 def _plot(look: Mapping[str, Any]) -> ForecastPlot:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -26,9 +27,12 @@ from ...lens.report import Confusion, SeenImage
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
 from ..class_scores import accuracy, class_scores, confusion_matrix, macro_f1
+from ..linear_classifier import drawn, fit_linear
 from ..predictor import in_chunks, located
+from ..rivals import MORE_DATA, Rival
 from ..run import DataReport, Files, Task
 from ..run.task import DATA, VALIDATION, settings_json
+from ..scoring import Score
 from .data import (
     IMAGES,
     SETTINGS,
@@ -48,6 +52,11 @@ from .predictor import ImageClassifier, ImageSettings, see_image
 SHAPE = "the size and the channels of the images"
 NAMED = 12  # classes that the card lists
 CHUNK = 1024  # images evaluated at once
+MAX_SIDE, MAX_PIXELS = 32, 1 << 26  # of an image, and of all images, that the linear model reads
+BETTER_THAN_PIXELS = (
+    "Train it longer (training.steps) or give it more images; where neither is possible, the linear model is the "
+    "better choice."
+)
 SAMPLES = 100  # that metrics.json lists: the surest mistakes, at most half of them, and right ones of all classes
 
 
@@ -58,6 +67,11 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
     predictor_class: ClassVar[type[Any]] = ImageClassifier
     config_class: ClassVar[type[Any]] = ImagesConfig
     example_name: ClassVar[str] = "images"
+    counted: ClassVar[str] = "images"
+    rivals: ClassVar[tuple[Rival, ...]] = (
+        Rival("commonest", ("accuracy",), MORE_DATA),
+        Rival("pixels", ("accuracy",), BETTER_THAN_PIXELS, is_trivial=False),
+    )
     artifacts: ClassVar[tuple[str, ...]] = (f"{DATA}/{IMAGES}", f"{DATA}/{SETTINGS}")
     frozen_settings: ClassVar[tuple[str, ...]] = (SHAPE,)
 
@@ -132,12 +146,44 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
         return {"loss": float(plain / count), "accuracy": accuracy(confusion), "macro_f1": macro_f1(confusion)}
 
     def final_evaluation(self, predictor: ImageClassifier) -> dict[str, Any]:
-        """Score all validation images, prepared as a user's would be."""
+        """Score all validation images, prepared as a user's would be.
+
+        As baselines, always predict the most common class, and a linear model over the pixels.
+        """
         store, labels = self.data.valid, predictor.settings.labels
         images = (
             LabeledImage(store.pixels[row], labels[store.labels[row]], store.place(row)) for row in store.rows.tolist()
         )
-        return evaluate_images(predictor, images)
+        metrics = evaluate_images(predictor, images)
+        true, known = store.labels[store.rows], self.data.train.labels[self.data.train.rows]
+        commonest = int(np.bincount(known).argmax())
+        constant = 100.0 * float((true == commonest).mean())
+        metrics["validation"]["scores"] |= {
+            "commonest": Score(f"accuracy of always answering {labels[commonest]!r}", constant).to_dict(),
+            "pixels": self._pixels().to_dict(),
+        }
+        return metrics
+
+    def _pixels(self) -> Score:
+        """Return the accuracy of a linear model over the pixels of the training images, standardized."""
+        train, valid, side = self.data.train, self.data.valid, self.data.train.pixels.shape[1]
+        side = min(side, MAX_SIDE)
+
+        def inputs(store: ImageStore, rows: NDArray[np.intp]) -> Tensor:  # (N, H·W·C)
+            chunks = (rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK))
+            images = (torch.from_numpy(store.pixels[chunk]).movedim(-1, 1).float() for chunk in chunks)
+            return torch.cat([F.adaptive_avg_pool2d(image, side).flatten(1) for image in images])
+
+        rows = train.rows[drawn(len(train), MAX_PIXELS // (side * side * train.pixels.shape[-1]))]
+        pixels = inputs(train, rows)
+        mean, std = pixels.mean(dim=0), pixels.std(dim=0).clamp(min=1.0)
+        classes = train.labels[rows].tolist()
+        pixels, shape = (pixels - mean) / std, (pixels.shape[1], len(self.data.metadata.labels))
+        weights, bias = fit_linear(pixels.matmul, pixels.T.matmul, classes, shape, penalty=1.0)
+        predicted = ((inputs(valid, valid.rows) - mean) / std @ weights + bias).argmax(dim=-1).numpy()
+        fitted = f"fitted on {len(rows):,} of {len(train):,} images" if len(rows) < len(train) else ""
+        right = 100.0 * float((predicted == valid.labels[valid.rows]).mean())
+        return Score("accuracy of a linear model over the pixels", right, signature=fitted)
 
     def identity(self) -> dict[str, str]:
         """Return what must not change: images, classes, preprocessing, augmentation, model."""

@@ -24,6 +24,7 @@ from ...training.config import TrainingConfig
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
 from ..class_scores import evaluation, share_interval
+from ..rivals import MORE_DATA, Rival
 from ..run import Files
 from ..run.task import settings_json
 from ..scoring import Score
@@ -71,6 +72,10 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, MaskedBatch]):
     name: ClassVar[str] = MaskedLanguageModel.task
     predictor_class: ClassVar[type[Any]] = MaskedLanguageModel
     config_class: ClassVar[type[Any]] = MaskedConfig
+    counted: ClassVar[str] = "masked tokens"
+    rivals: ClassVar[tuple[Rival, ...]] = (
+        Rival("frequency_perplexity", ("perplexity",), MORE_DATA, higher_is_better=False),
+    )
 
     def list_files(self, config: MaskedConfig, paths: Sequence[str]) -> list[Path]:
         return text_files(paths)

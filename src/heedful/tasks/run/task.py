@@ -23,6 +23,7 @@ from ...files import replacing, sha256_of
 from ...training.config import TrainingConfig
 from ...training.loss import Loss
 from ...training.objective import B, Batches, Monitor
+from ..rivals import Rival, verdicts
 
 TRAIN, VALID, START = "train", "valid", "start.safetensors"  # in a run's data folder
 SCRATCH = ".clean"  # there too, while data is prepared
@@ -288,6 +289,8 @@ class Task(ABC, Generic[C, D, B]):
     example_name: ClassVar[str] = "examples"  # in the plural
     artifacts: ClassVar[tuple[str, ...]] = ()  # further files and folders in a run's folder
     frozen_settings: ClassVar[tuple[str, ...]] = ()  # of `data_settings`: they cannot change once a run has trained
+    rivals: ClassVar[tuple[Rival, ...]] = ()  # the simple methods that a model is compared with
+    counted: ClassVar[str] = "tokens"  # what the loss is a mean over, in the plural
 
     config: C
     data: D
@@ -356,6 +359,10 @@ class Task(ABC, Generic[C, D, B]):
         """A short description of the training data."""
         return f"{self.batches.steps_per_epoch(0):,} batches an epoch"
 
+    def rate(self, per_second: float) -> str:
+        """Return how fast a run trains, named for what is counted."""
+        return f"{per_second:,.0f} {self.counted}/s"
+
     @abstractmethod
     def loss(self, module: nn.Module, batch: B) -> Loss:
         """Return sums over a batch, without reading a value: that would wait for the GPU."""
@@ -399,8 +406,8 @@ class Task(ABC, Generic[C, D, B]):
         return []
 
     def verdicts(self, metrics: Mapping[str, Any]) -> list[str]:
-        """Return sentences that compare a run's metrics with a baseline."""
-        return []
+        """Return sentences that compare a run's metrics with its rivals."""
+        return verdicts(self.rivals, metrics["validation"]["scores"])
 
     def report_sections(self, predictor: Any, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         """Return further parts of the report, by the fields of lens.report.ReportData."""

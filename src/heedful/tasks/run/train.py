@@ -2,6 +2,7 @@
 
 import socket
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,17 +10,22 @@ from typing import Any
 
 import torch
 
-from ...config import write_mapping
+from ...config import read_mapping, write_mapping
 from ...data.report import DataReport
 from ...errors import HeedfulError
 from ...files import sha256_of, write_text
 from ...training import Event, Finished, FolderError, Observer, Outcome, RunFolder, Saved, fit
 from ...training.parallel import world
+from ..rivals import learned_nothing
 from .folder import CARD, METRICS, SOURCES, check_resumable, clear, prepare_data, resume_data, write_run
 from .reporting import model_card, write_report
 from .task import DATA, AnyTask, C, D, Files, Task, TooLittleDataError
 
 SHARED_FOLDER_TIMEOUT = 60.0  # seconds until another machine must see what the first process wrote
+
+
+class BaseWarning(UserWarning):
+    """The model that a run starts from has learned nothing."""
 
 
 def train(
@@ -62,6 +68,7 @@ def train(
             clear(task, folder.path, overwrite=overwrite)
             # Written before the data is read, so that reading can be interrupted.
             write_run(task, config, files, folder.path, adapted=False)
+            _warn_about_base(config)
             data, report = prepare_data(task, config, files, prepared)
         if here.rank == 0:
             here.broadcast_object(sha256_of(prepared / SOURCES))
@@ -96,11 +103,20 @@ def _finish(task: AnyTask, outcome: Outcome, out: Path) -> Any:
         },
         "parameters": sum(parameter.numel() for parameter in predictor.module.parameters()),
     }
+    metrics["learned_nothing"] = learned_nothing(task.rivals, metrics["validation"]["scores"])
     write_mapping(out / METRICS, metrics)
     write_text(out / CARD, model_card(task, predictor, metrics, out))
     predictor.save(out)
     write_report(task, [out])
     return predictor
+
+
+def _warn_about_base(config: Any) -> None:
+    """Warn if the model that a run starts from has learned nothing."""
+    base = getattr(config, "base", None)
+    path = Path(base or "") / METRICS
+    if base and path.is_file() and (nothing := read_mapping(path).get("learned_nothing")):
+        warnings.warn(f"{base}: {nothing}", BaseWarning, stacklevel=3)
 
 
 def _await_file(path: Path, sha256: str, timeout: float = SHARED_FOLDER_TIMEOUT) -> None:
