@@ -4,11 +4,11 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from rich import box
 from rich.table import Column, Table
 
-from ..lens.report import ScoredSample
+from ..lens.report import Confusion, ScoredSample
+from ..lens.report.document import frequent_mistakes
 from ..tasks.run import DataReport
 from ..tasks.scoring import Score, main_metric
 from ..tasks.translation.inspection import AlignmentScore
@@ -18,8 +18,6 @@ from .console import console, plain, say, warn
 MAX_FILES = 8  # listed by name; a folder may hold thousands
 MAX_PLACES = 3  # listed for each reason
 MAX_COLUMNS = 4  # of scores, in 80 characters
-MAX_CLASSES = 30
-MAX_MISTAKES = 10
 
 
 def show_data_report(report: DataReport[Any]) -> None:
@@ -141,32 +139,21 @@ def show_evaluation(result: Evaluation, n_samples: int, language: str) -> None:
 
 def show_classes(results: Mapping[str, Any]) -> None:
     """Print the scores of each class, and which class is most often taken for which."""
-    classes = results["classes"]
     table = _table("By class", "class", "count", "precision", "recall", "F1", right=range(1, 5))
-    for row in classes[:MAX_CLASSES]:
-        shares = (f"{row[name]:.1f}" for name in ("precision", "recall", "f1"))
+    for row in results["classes"]:
+        shares = (f"{row[key]:.1f}" for key in ("precision", "recall", "f1"))
         table.add_row(plain(row["label"]), f"{row['n']:,}", *shares)
     console.print(table)
-    if rest := classes[MAX_CLASSES:]:
-        say(f"{len(rest):,} more classes are in the file of --out")
-    labels, confusion = results["labels"], np.array(results["confusion"])
-    np.fill_diagonal(confusion, 0)
     table = _table("The most frequent mistakes", "class", "taken for", "count", right=[2])
-    for place in np.argsort(-confusion, axis=None, kind="stable")[:MAX_MISTAKES]:
-        true, predicted = divmod(int(place), len(labels))
-        if count := int(confusion[true, predicted]):
-            table.add_row(plain(labels[true]), plain(labels[predicted]), f"{count:,}")
-    if table.row_count:
-        console.print(table)
+    for mistake in frequent_mistakes(Confusion(results["labels"], results["confusion"])):
+        table.add_row(*map(plain, mistake))
+    console.print(table)
 
 
 def show_unfinished(unfinished: int, n: int) -> None:
     """Print how many answers are cut, as a warning if there are any."""
     sentence = f"{unfinished:,} of {n:,} answers were cut at their length limit"
-    if unfinished:
-        warn(f"warning: {sentence} (generation.max_new_tokens)")
-    else:
-        say(sentence)
+    warn(f"warning: {sentence} (generation.max_new_tokens)") if unfinished else say(sentence)
 
 
 def show_alignment(score: AlignmentScore, half: int) -> None:

@@ -6,15 +6,12 @@ Shapes: N examples, F features, C classes.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
 MAX_STEPS = 100  # of L-BFGS
 HISTORY = 5  # gradients that L-BFGS keeps, each as large as the weights
-SEED = 0
 
 
 class SparseRows(NamedTuple):
@@ -45,14 +42,8 @@ def fit_linear(
 ) -> tuple[Tensor, Tensor]:
     """Return the weights (F, C) and the bias (C) with the least cross-entropy, summed, plus penalty / 2 · ‖weights‖².
 
-    The gradient is written out, as that of an embedding bag takes 15 times as long.
-
-    Args:
-        times: The product of the features (N, F) with weights (F, C).
-        transposed_times: The product of the transposed features with values (N, C).
-        labels: The class of each example.
-        shape: F and C.
-        penalty: How strongly the weights are drawn to zero.
+    `times` multiplies the features with weights (F, C), `transposed_times` the transposed features with values (N, C):
+    the gradient is written out, as that of an embedding bag takes 15 times as long. `shape` is (F, C).
     """
     classes = torch.as_tensor(labels)
     targets = F.one_hot(classes, shape[1]).float()
@@ -68,11 +59,5 @@ def fit_linear(
         bias.grad = error.sum(dim=0)
         return F.cross_entropy(logits, classes) + penalty / (2 * len(classes)) * weights.square().sum()
 
-    optimizer.step(closure)  # type: ignore[no-untyped-call]
+    optimizer.step(closure)
     return weights, bias
-
-
-def drawn(n_examples: int, limit: int) -> NDArray[np.int64]:
-    """Return the rows of at most `limit` examples, drawn at random, in order."""
-    chosen = np.random.default_rng(SEED).permutation(n_examples)[: max(1, limit)]
-    return np.sort(chosen)

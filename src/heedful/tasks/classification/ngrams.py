@@ -5,6 +5,7 @@ Logistic regression over TF-IDF of hashed n-grams: words and pairs of words, and
 
 from collections.abc import Iterator, Sequence
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import torch
@@ -48,17 +49,17 @@ class NgramClassifier:
         for field in range(self.n_kinds // 2):
             texts = [example[field] if field < len(example) else "" for example in examples]
             for kind, (rows, hashes) in enumerate(ngrams(texts), 2 * field):
-                ids = (hashes % np.uint64(self.n_hashes)).astype(np.int64)
-                keys.append(rows * self.width + kind * self.n_hashes + ids)
+                keys.append(rows * self.width + kind * self.n_hashes + (hashes % self.n_hashes).astype(np.int64))
         unique, counts = np.unique(np.concatenate(keys), return_counts=True)
         return len(examples), unique, counts.astype(np.int32)
 
     def _bags(self, n: int, keys: Integers, counts: Integers) -> SparseRows:
         """Return the features of each example; the values of each kind of n-gram have the norm 1."""
-        values = (1 + np.log(counts, dtype=np.float32)) * self.idf[keys % self.width]
-        values /= np.sqrt(np.bincount(keys // self.n_hashes, values**2)[keys // self.n_hashes]).astype(np.float32)
+        kinds, ids = keys // self.n_hashes, keys % self.width
+        values = (1 + np.log(counts, dtype=np.float32)) * self.idf[ids]
+        values /= np.sqrt(np.bincount(kinds, values**2)[kinds]).astype(np.float32)
         lengths = np.bincount(keys // self.width, minlength=n)
-        return SparseRows(*map(torch.from_numpy, (self.feature[keys % self.width], values, lengths)))
+        return SparseRows(*map(torch.from_numpy, (self.feature[ids], values, lengths)))
 
 
 def ngrams(texts: Sequence[str]) -> Iterator[tuple[Integers, Integers]]:
@@ -66,18 +67,17 @@ def ngrams(texts: Sequence[str]) -> Iterator[tuple[Integers, Integers]]:
 
     An n-gram of characters may begin with the space before a word and end with the one after it.
     """
-    padded = [f" {' '.join(text.lower().split())} " for text in texts]
-    characters = np.frombuffer("".join(padded).encode("utf-32-le", "replace"), np.uint32).astype(np.uint64)
-    row_of = np.repeat(np.arange(len(texts)), [len(text) for text in padded])
-    places, is_space = np.arange(len(characters)), characters == ord(" ")
-    last_space = np.maximum.accumulate(np.where(is_space, places, 0))
-    starts = np.flatnonzero(is_space[:-1] & ~is_space[1:]) + 1
-    letters = np.where(is_space, np.uint64(0), _mix(characters, (places - last_space).astype(np.uint64)))
-    words = np.add.reduceat(letters, starts) if len(starts) else letters[:0]
-    rows = row_of[starts]
+    split = [text.lower().split() for text in texts]
+    rows = np.repeat(np.arange(len(texts)), [len(words) for words in split])
+    words = np.array([crc32(word.encode()) for words in split for word in words], np.uint64)
     follows = rows[1:] == rows[:-1]
     yield np.concatenate([rows, rows[1:][follows]]), np.concatenate([words, _mix(words[:-1], words[1:])[follows]])
 
+    padded = [f" {' '.join(words)} " for words in split]
+    characters = np.frombuffer("".join(padded).encode("utf-32-le"), np.uint32).astype(np.uint64)
+    row_of = np.repeat(np.arange(len(texts)), [len(text) for text in padded])
+    places, is_space = np.arange(len(characters)), characters == ord(" ")
+    last_space = np.maximum.accumulate(np.where(is_space, places, 0))
     hashes, grams = characters, []
     for size in range(2, LONGEST + 1):
         hashes = _mix(hashes[:-1], characters[size - 1 :])

@@ -24,13 +24,11 @@ from ...errors import ConfigError, DataError
 from ...lens.report import Confusion, ScoredSample
 from ...training.loss import Loss, loss_of
 from ...training.objective import Monitor
-from ..class_scores import class_scores, class_table
-from ..linear_classifier import drawn
+from ..class_scores import baseline_scores, class_scores, class_table
 from ..predictor import in_chunks, located
-from ..rivals import PRETRAINED, Rival
+from ..rivals import Rival
 from ..run import DataReport, Files, TooLittleDataError
 from ..run.task import left_out
-from ..scoring import Score
 from ..text_encoder import Text, display_text, uses_segments
 from ..text_encoder_task import EncodedRow, TextEncoderConfig, TextEncoderTask, TextMetadata
 from .ngrams import NgramClassifier
@@ -41,11 +39,7 @@ MAX_TITLE_LABELS = 12
 MAX_ATTENTION_MAPS = 2  # texts whose attention is drawn
 MAX_MAP_TOKENS = 30
 CHUNK = 1024  # texts evaluated at once
-MAX_NGRAM_TEXTS, MAX_NGRAM_TOKENS = 50_000, 2_000_000  # that the linear model is fitted on
-BETTER_THAN_NGRAMS = (
-    "Train it longer (training.epochs), give it more texts, or start from a pretrained model (--init-from); "
-    "where none of these is possible, the linear model is the better choice."
-)
+NGRAM_TEXTS, NGRAM_TOKENS = 50_000, 2_000_000  # at most, that the linear model is fitted on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +59,8 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
     stratified: ClassVar[bool] = True
     counted: ClassVar[str] = "texts"
     rivals: ClassVar[tuple[Rival, ...]] = (
-        Rival("commonest", ("accuracy",), PRETRAINED),
-        Rival("ngrams", ("accuracy",), BETTER_THAN_NGRAMS, is_trivial=False),
+        Rival("commonest", ("accuracy",)),
+        Rival("linear", ("accuracy",), is_trivial=False),
     )
 
     # From files to rows.
@@ -150,12 +144,7 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
         """Score all validation texts; as baselines, always predict the most common class, and a linear model."""
         probabilities = self._probabilities(predictor.module)
         validation = class_scores(self.true.tolist(), probabilities, self.labels).to_dict()
-        commonest = int(np.bincount(targets(self.data.train)[:, 0]).argmax())
-        baseline = Score(
-            f"accuracy of always answering {self.labels[commonest]!r}", 100.0 * float((self.true == commonest).mean())
-        )
-        validation["scores"]["commonest"] = baseline.to_dict()
-        validation["scores"]["ngrams"] = self._ngrams().to_dict()
+        validation["scores"] |= self._baselines()
         return {"validation": validation, "samples": self._samples(probabilities)}
 
     def title(self, predictor: Classifier) -> str:
@@ -230,23 +219,21 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
         probabilities[rows] = torch.cat(outputs).cpu().numpy()
         return probabilities
 
-    def _ngrams(self) -> Score:
-        """Return the accuracy of a linear model over n-grams of the training texts, or of as many as it can hold."""
+    def _baselines(self) -> dict[str, Any]:
+        """Return the scores of the most common class, and of a linear model over n-grams of the training texts."""
         train, decode = self.data.train, self.data.tokenizer.decode
-        n_tokens = int(train.lengths[:, 0].sum())
-        rows = drawn(len(train), min(MAX_NGRAM_TEXTS, MAX_NGRAM_TOKENS * len(train) // max(1, n_tokens)))
+        limit = min(NGRAM_TEXTS, int(NGRAM_TOKENS / train.lengths[:, 0].mean()))
+        rows = np.random.default_rng(0).permutation(len(train))[:limit]
 
         def texts(store: TokenStore, row: int) -> tuple[str, ...]:
             ids, (_, second) = store[row]
             parts = (ids[:second], ids[second:]) if second < len(ids) else (ids,)
             return tuple(decode(part.tolist()) for part in parts)
 
-        classes = targets(train)[rows, 0].tolist()
-        model = NgramClassifier([texts(train, row) for row in rows.tolist()], classes, len(self.labels))
-        predicted = model.predict([texts(self.data.valid, row) for row in range(len(self.true))])
-        fitted = f"fitted on {len(rows):,} of {len(train):,} texts" if len(rows) < len(train) else ""
-        right = 100.0 * float((np.array(predicted) == self.true).mean())
-        return Score("accuracy of a linear model over n-grams", right, signature=fitted)
+        classes = targets(train)[:, 0]
+        model = NgramClassifier([texts(train, row) for row in rows], classes[rows].tolist(), len(self.labels))
+        predicted = np.array(model.predict([texts(self.data.valid, row) for row in range(len(self.true))]))
+        return baseline_scores(classes, self.true, self.labels, predicted, "n-grams", len(rows))
 
     def _samples(self, probabilities: NDArray[np.float64]) -> list[dict[str, Any]]:
         """Return texts spread evenly over all, as the tokenizer decodes them; the score is the predicted class's."""

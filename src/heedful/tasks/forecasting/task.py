@@ -90,15 +90,12 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         training = self.config.training
         self.monitor = Monitor("mse", higher_is_better=False)
         self.batches = WindowBatches(self.data.train, training.batch_tokens, training.seed)
+        self.counts_each = self.data.train.model.horizon * len(self.data.train.store.columns)
 
     @property
     def summary(self) -> str:
         store = self.data.train.store
         return f"{len(self.data.train):,} windows of {len(store.columns)} channels, {len(store.series)} series"
-
-    def rate(self, per_second: float) -> str:
-        """Return how many windows are trained on in a second; the loss is a mean over their values."""
-        return super().rate(per_second / (self.data.train.model.horizon * len(self.data.train.store.columns)))
 
     def loss(self, module: nn.Module, batch: WindowBatch) -> Loss:
         """Return the sum of the chosen loss over a batch's values; `plain` is always the sum of squares."""
@@ -176,9 +173,8 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
             return {**scores, "forecasts": looks(predictor, windows)}
 
     def card_notes(self, predictor: SeriesForecaster, metrics: Mapping[str, Any]) -> list[str]:
-        return [
-            "Errors are in units of the training data's deviation; `metrics.json` has them in the file's units too."
-        ]
+        units = "Errors are in units of the training data's deviation; `metrics.json` has them in the file's units too."
+        return [units]
 
     def verdicts(self, metrics: Mapping[str, Any]) -> list[str]:
         """Return sentences about the test data: scores, and comparisons with the baselines."""

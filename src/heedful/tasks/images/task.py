@@ -26,13 +26,12 @@ from ...errors import DataError
 from ...lens.report import Confusion, SeenImage
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
-from ..class_scores import accuracy, class_scores, confusion_matrix, macro_f1
-from ..linear_classifier import drawn, fit_linear
+from ..class_scores import accuracy, baseline_scores, class_scores, confusion_matrix, macro_f1
+from ..linear_classifier import fit_linear
 from ..predictor import in_chunks, located
-from ..rivals import MORE_DATA, Rival
+from ..rivals import Rival
 from ..run import DataReport, Files, Task
 from ..run.task import DATA, VALIDATION, settings_json
-from ..scoring import Score
 from .data import (
     IMAGES,
     SETTINGS,
@@ -53,10 +52,6 @@ SHAPE = "the size and the channels of the images"
 NAMED = 12  # classes that the card lists
 CHUNK = 1024  # images evaluated at once
 MAX_SIDE, MAX_PIXELS = 32, 1 << 26  # of an image, and of all images, that the linear model reads
-BETTER_THAN_PIXELS = (
-    "Train it longer (training.steps) or give it more images; where neither is possible, the linear model is the "
-    "better choice."
-)
 SAMPLES = 100  # that metrics.json lists: the surest mistakes, at most half of them, and right ones of all classes
 
 
@@ -69,8 +64,8 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
     example_name: ClassVar[str] = "images"
     counted: ClassVar[str] = "images"
     rivals: ClassVar[tuple[Rival, ...]] = (
-        Rival("commonest", ("accuracy",), MORE_DATA),
-        Rival("pixels", ("accuracy",), BETTER_THAN_PIXELS, is_trivial=False),
+        Rival("commonest", ("accuracy",)),
+        Rival("linear", ("accuracy",), is_trivial=False),
     )
     artifacts: ClassVar[tuple[str, ...]] = (f"{DATA}/{IMAGES}", f"{DATA}/{SETTINGS}")
     frozen_settings: ClassVar[tuple[str, ...]] = (SHAPE,)
@@ -146,44 +141,33 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
         return {"loss": float(plain / count), "accuracy": accuracy(confusion), "macro_f1": macro_f1(confusion)}
 
     def final_evaluation(self, predictor: ImageClassifier) -> dict[str, Any]:
-        """Score all validation images, prepared as a user's would be.
-
-        As baselines, always predict the most common class, and a linear model over the pixels.
-        """
+        """Score all validation images, prepared as a user's would be, beside two baselines."""
         store, labels = self.data.valid, predictor.settings.labels
         images = (
             LabeledImage(store.pixels[row], labels[store.labels[row]], store.place(row)) for row in store.rows.tolist()
         )
         metrics = evaluate_images(predictor, images)
-        true, known = store.labels[store.rows], self.data.train.labels[self.data.train.rows]
-        commonest = int(np.bincount(known).argmax())
-        constant = 100.0 * float((true == commonest).mean())
-        metrics["validation"]["scores"] |= {
-            "commonest": Score(f"accuracy of always answering {labels[commonest]!r}", constant).to_dict(),
-            "pixels": self._pixels().to_dict(),
-        }
+        metrics["validation"]["scores"] |= self._baselines()
         return metrics
 
-    def _pixels(self) -> Score:
-        """Return the accuracy of a linear model over the pixels of the training images, standardized."""
-        train, valid, side = self.data.train, self.data.valid, self.data.train.pixels.shape[1]
-        side = min(side, MAX_SIDE)
+    def _baselines(self) -> dict[str, Any]:
+        """Return the scores of the most common class, and of a linear model over standardized pixels."""
+        train, valid, labels = self.data.train, self.data.valid, self.data.metadata.labels
+        side, n_channels = min(train.pixels.shape[1], MAX_SIDE), train.pixels.shape[-1]
 
         def inputs(store: ImageStore, rows: NDArray[np.intp]) -> Tensor:  # (N, H·W·C)
-            chunks = (rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK))
-            images = (torch.from_numpy(store.pixels[chunk]).movedim(-1, 1).float() for chunk in chunks)
-            return torch.cat([F.adaptive_avg_pool2d(image, side).flatten(1) for image in images])
+            chunks = (torch.from_numpy(store.pixels[chunk]) for chunk in in_chunks(rows, CHUNK))
+            small = (F.adaptive_avg_pool2d(chunk.movedim(-1, 1).float(), side) for chunk in chunks)
+            return torch.cat([images.flatten(1) for images in small])
 
-        rows = train.rows[drawn(len(train), MAX_PIXELS // (side * side * train.pixels.shape[-1]))]
+        rows = np.random.default_rng(0).permutation(train.rows)[: MAX_PIXELS // (side * side * n_channels)]
         pixels = inputs(train, rows)
         mean, std = pixels.mean(dim=0), pixels.std(dim=0).clamp(min=1.0)
-        classes = train.labels[rows].tolist()
-        pixels, shape = (pixels - mean) / std, (pixels.shape[1], len(self.data.metadata.labels))
-        weights, bias = fit_linear(pixels.matmul, pixels.T.matmul, classes, shape, penalty=1.0)
+        pixels, shape = (pixels - mean) / std, (pixels.shape[1], len(labels))
+        weights, bias = fit_linear(pixels.matmul, pixels.T.matmul, train.labels[rows].tolist(), shape, penalty=1.0)
         predicted = ((inputs(valid, valid.rows) - mean) / std @ weights + bias).argmax(dim=-1).numpy()
-        fitted = f"fitted on {len(rows):,} of {len(train):,} images" if len(rows) < len(train) else ""
-        right = 100.0 * float((predicted == valid.labels[valid.rows]).mean())
-        return Score("accuracy of a linear model over the pixels", right, signature=fitted)
+        classes, true = train.labels[train.rows], valid.labels[valid.rows]
+        return baseline_scores(classes, true, labels, predicted, "the pixels", len(rows))
 
     def identity(self) -> dict[str, str]:
         """Return what must not change: images, classes, preprocessing, augmentation, model."""

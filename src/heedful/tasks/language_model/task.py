@@ -25,7 +25,7 @@ from ...lens.tokens import visible
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
 from ..predictor import located
-from ..rivals import MORE_DATA, Rival
+from ..rivals import Rival
 from ..run import DataReport, Files, Task, TooLittleDataError
 from ..run.task import DATA, TRAIN, VALID, settings_json
 from ..scoring import Score
@@ -36,7 +36,6 @@ SIZES = "sizes.json"  # in a run's data folder
 TOKENIZER = "the tokeniser settings"
 N_SAMPLES = 5  # places of the validation text that metrics.json shows continued
 PROMPT_TOKENS = 64
-CHUNK = 1 << 24  # tokens counted at once
 MAX_MAP_TOKENS = 24
 
 
@@ -49,9 +48,7 @@ class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
     example_name: ClassVar[str] = "tokens"
     artifacts: ClassVar[tuple[str, ...]] = (NAME, ROLES, *(f"{DATA}/{name}" for name in (TRAIN, VALID, SIZES, NAME)))
     frozen_settings: ClassVar[tuple[str, ...]] = (TOKENIZER,)
-    rivals: ClassVar[tuple[Rival, ...]] = (
-        Rival("frequency_perplexity", ("perplexity",), MORE_DATA, higher_is_better=False),
-    )
+    rivals: ClassVar[tuple[Rival, ...]] = (Rival("frequency_perplexity", ("perplexity",), higher_is_better=False),)
 
     def list_files(self, config: LanguageModelConfig, paths: Sequence[str]) -> list[Path]:
         return text_files(paths)
@@ -140,10 +137,7 @@ class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
         return CausalLanguageModel(self.model_config(), module, self.data.tokenizer, settings)
 
     def final_evaluation(self, predictor: CausalLanguageModel) -> dict[str, Any]:
-        """Score the validation text in overlapping windows and side by side, and continue a few texts.
-
-        As a baseline, predict from token frequencies alone.
-        """
+        """Score the validation text in overlapping windows, side by side, and by frequency; continue a few texts."""
         context = self.config.window
         stride = self.config.stride or half_context(context)
         text_score = self.score(predictor.module, stride=stride)
@@ -165,9 +159,7 @@ class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
 
     def _by_frequency(self) -> float:
         """Return the perplexity of predicting from token frequencies in training, with add-one smoothing."""
-        counts = np.ones(self.data.tokenizer.vocab_size)
-        for start in range(0, len(self.data.train.flat), CHUNK):
-            counts += np.bincount(self.data.train.flat[start : start + CHUNK], minlength=len(counts))
+        counts = self.data.train.counts(self.data.tokenizer.vocab_size) + 1
         return float(np.exp(-np.log(counts / counts.sum())[self.data.valid.flat[1:]].mean()))
 
     def describe(self, batch: TokenWindows) -> Sequence[str]:

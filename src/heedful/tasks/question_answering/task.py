@@ -24,7 +24,7 @@ from ...training.config import TrainingConfig
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
 from ..class_scores import answer_scores, answer_tokens, evaluation, exact_match, token_f1
-from ..rivals import PRETRAINED, Rival
+from ..rivals import Rival
 from ..run import DataReport
 from ..scoring import Score
 from ..text_encoder import Text, uses_segments
@@ -77,7 +77,8 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]
     batch_class: ClassVar[type[TextBatch]] = SpanBatch
     example_name: ClassVar[str] = "questions"
     counted: ClassVar[str] = "windows"
-    rivals: ClassVar[tuple[Rival, ...]] = (Rival("baseline", ("f1",), PRETRAINED),)
+    counts_each: int = 2  # the ends of the answer
+    rivals: ClassVar[tuple[Rival, ...]] = (Rival("baseline", ("f1",)),)
 
     # From files to windows.
 
@@ -130,10 +131,6 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]
         super().setup()
         self.monitor = Monitor("f1", higher_is_better=True)
         self.uses_segments = uses_segments(self.module, self.data.tokenizer)
-
-    def rate(self, per_second: float) -> str:
-        """Return how many windows are trained on in a second; the loss counts the two ends of each answer."""
-        return super().rate(per_second / 2)
 
     def loss(self, module: nn.Module, batch: TextBatch) -> Loss:
         """Return the cross-entropy of the answer's first and last token among all tokens of a window."""

@@ -290,7 +290,8 @@ class Task(ABC, Generic[C, D, B]):
     artifacts: ClassVar[tuple[str, ...]] = ()  # further files and folders in a run's folder
     frozen_settings: ClassVar[tuple[str, ...]] = ()  # of `data_settings`: they cannot change once a run has trained
     rivals: ClassVar[tuple[Rival, ...]] = ()  # the simple methods that a model is compared with
-    counted: ClassVar[str] = "tokens"  # what the loss is a mean over, in the plural
+    counted: ClassVar[str] = "tokens"  # whose number a second is the speed of training
+    counts_each: int = 1  # how often the loss counts each of these
 
     config: C
     data: D
@@ -358,10 +359,6 @@ class Task(ABC, Generic[C, D, B]):
     def summary(self) -> str:
         """A short description of the training data."""
         return f"{self.batches.steps_per_epoch(0):,} batches an epoch"
-
-    def rate(self, per_second: float) -> str:
-        """Return how fast a run trains, named for what is counted."""
-        return f"{per_second:,.0f} {self.counted}/s"
 
     @abstractmethod
     def loss(self, module: nn.Module, batch: B) -> Loss:

@@ -16,16 +16,12 @@ from ...errors import HeedfulError
 from ...files import sha256_of, write_text
 from ...training import Event, Finished, FolderError, Observer, Outcome, RunFolder, Saved, fit
 from ...training.parallel import world
-from ..rivals import learned_nothing
+from ..rivals import NOTHING
 from .folder import CARD, METRICS, SOURCES, check_resumable, clear, prepare_data, resume_data, write_run
 from .reporting import model_card, write_report
 from .task import DATA, AnyTask, C, D, Files, Task, TooLittleDataError
 
 SHARED_FOLDER_TIMEOUT = 60.0  # seconds until another machine must see what the first process wrote
-
-
-class BaseWarning(UserWarning):
-    """The model that a run starts from has learned nothing."""
 
 
 def train(
@@ -103,7 +99,7 @@ def _finish(task: AnyTask, outcome: Outcome, out: Path) -> Any:
         },
         "parameters": sum(parameter.numel() for parameter in predictor.module.parameters()),
     }
-    metrics["learned_nothing"] = learned_nothing(task.rivals, metrics["validation"]["scores"])
+    metrics["verdicts"] = task.verdicts(metrics)
     write_mapping(out / METRICS, metrics)
     write_text(out / CARD, model_card(task, predictor, metrics, out))
     predictor.save(out)
@@ -114,9 +110,10 @@ def _finish(task: AnyTask, outcome: Outcome, out: Path) -> Any:
 def _warn_about_base(config: Any) -> None:
     """Warn if the model that a run starts from has learned nothing."""
     base = getattr(config, "base", None)
-    path = Path(base or "") / METRICS
-    if base and path.is_file() and (nothing := read_mapping(path).get("learned_nothing")):
-        warnings.warn(f"{base}: {nothing}", BaseWarning, stacklevel=3)
+    if base is not None and (Path(base) / METRICS).is_file():
+        for sentence in read_mapping(Path(base) / METRICS).get("verdicts", ()):
+            if sentence.startswith(NOTHING):
+                warnings.warn(f"{base}: {sentence}", stacklevel=3)
 
 
 def _await_file(path: Path, sha256: str, timeout: float = SHARED_FOLDER_TIMEOUT) -> None:

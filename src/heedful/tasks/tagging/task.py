@@ -21,7 +21,7 @@ from ...errors import DataError
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
 from ..class_scores import class_table, marks_entities, tag_scores
-from ..rivals import PRETRAINED, Rival
+from ..rivals import Rival
 from ..run import DataReport, TooLittleDataError
 from ..scoring import Score
 from ..text_encoder_task import EncodedRow, TextEncoderConfig, TextMetadata, WindowedTextConfig, WindowTask
@@ -48,7 +48,7 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
     batch_class: ClassVar[type[TextBatch]] = TagBatch
     example_name: ClassVar[str] = "sentences"
     counted: ClassVar[str] = "words"
-    rivals: ClassVar[tuple[Rival, ...]] = (Rival("baseline", ("f1", "accuracy"), PRETRAINED),)
+    rivals: ClassVar[tuple[Rival, ...]] = (Rival("baseline", ("f1", "accuracy")),)
 
     # From files to windows.
 

@@ -22,7 +22,7 @@ from ...lens.report import ScoredSample
 from ...training.objective import Monitor
 from ..class_scores import share_interval
 from ..predictor import located
-from ..rivals import PRETRAINED, Rival, to_other_sources
+from ..rivals import Rival, to_other_sources
 from ..run import DataReport, Files, TooLittleDataError, TrainingData
 from ..run.task import DATA, START, TRAIN, VALID, left_out, settings_json
 from ..scoring import Score, corpus_scores, exact_share, mostly_hangul, rouge, rouge_scores
@@ -63,8 +63,8 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
     )
     frozen_settings: ClassVar[tuple[str, ...]] = (TOKENIZER, BASE)
     rivals: ClassVar[tuple[Rival, ...]] = (
-        Rival("other_sources", ("rougeL",), PRETRAINED, margin=1.0),
-        Rival("lead", ("rougeL",), PRETRAINED, is_trivial=False),
+        Rival("other_sources", ("rougeL",), margin=1.0),
+        Rival("lead", ("rougeL",), is_trivial=False),
     )
 
     def list_files(self, config: TextToTextConfig, paths: Sequence[str]) -> list[Path]:

@@ -23,7 +23,7 @@ from ...families.encoder_decoder import EncoderDecoderConfig
 from ...generation import GenerationConfig
 from ...lens.report import ScoredSample
 from ...training.objective import Monitor
-from ..rivals import MORE_DATA, Rival, to_other_sources
+from ..rivals import Rival, to_other_sources
 from ..run import DataReport, Files, RunConfig, TooLittleDataError
 from ..run import train as train_task
 from ..run.task import DATA, SCRATCH, TRAIN, VALID, settings_json
@@ -109,8 +109,8 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
     )
     frozen_settings: ClassVar[tuple[str, ...]] = (TOKENIZER,)
     rivals: ClassVar[tuple[Rival, ...]] = (
-        Rival("copy", ("chrf",), MORE_DATA),
-        Rival("other_sources", ("chrf",), MORE_DATA, margin=1.0),
+        Rival("copy", ("chrf",)),
+        Rival("other_sources", ("chrf",), margin=1.0),
     )
 
     def __init__(self, accepted: Mapping[str, Sequence[str]] | None = None) -> None:
@@ -199,10 +199,7 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
         return {**values, "exact": exact, "unfinished": unfinished_share(answers)}
 
     def final_evaluation(self, predictor: Translator) -> dict[str, Any]:
-        """Score the answers of the full search, and learn the confidence from its candidates.
-
-        As baselines, copy the source, and answer another source.
-        """
+        """Score the answers of the full search beside copies of the source, and learn the confidence."""
         sources, references = validation_texts(self.data, FINAL_TEXTS)
         pairs = zip(sources, references, strict=True)
         right = [self.accepted.get(source, (reference,)) for source, reference in pairs]
