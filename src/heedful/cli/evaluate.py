@@ -74,7 +74,7 @@ def _refused_warning(refused: Mapping[str, Any]) -> str:
 def _evaluate_task(predictor: Any, model: Path, files: Files, strict: bool, options: dict[str, Any]) -> dict[str, Any]:
     from ..tasks.registry import task_of
     from ..tasks.scoring import Score
-    from .tables import refused_note, show_scores
+    from .tables import refused_note, show_classes, show_scores, show_unfinished
 
     for name, value in options.items():
         if value:
@@ -84,6 +84,10 @@ def _evaluate_task(predictor: Any, model: Path, files: Files, strict: bool, opti
     results = task.evaluate(predictor, files, strict=strict)
     scores = [Score(**score) for score in results["scores"].values()]
     show_scores(f"{results['n']:,} {task.example_name}{refused_note(results)}", {"all": scores})
+    if "classes" in results:
+        show_classes(results)
+    if "unfinished" in results:
+        show_unfinished(results["unfinished"], results["n"])
     for sentence in results.get("verdict", ()):
         say(sentence)
     return results

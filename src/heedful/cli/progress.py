@@ -44,10 +44,7 @@ class LineView:
         if isinstance(event, Planned):
             say(_plan(event))
         elif isinstance(event, Trained):
-            say(
-                f"step {event.step:,}/{event.total_steps:,}  loss {event.loss:.3f}  "
-                f"{event.tokens_per_second:,.0f} tokens/s  {seconds(event.seconds_left)} left"
-            )
+            say(f"step {event.step:,}/{event.total_steps:,}  loss {event.loss:.3f}  {_pace(self.task, event)}")
         elif isinstance(event, Validated):
             say(f"step {event.step:,}  validation: {_scores(event)}{'  (best so far)' if event.is_best else ''}")
             if share := event.scores.get("unfinished"):
@@ -86,8 +83,7 @@ class LiveView(LineView):
         if self.trained:
             last = self.trained[-1]
             rows.add_row("step", ProgressBar(total=last.total_steps, completed=last.step, width=30))
-            speed = f"{last.tokens_per_second:,.0f} tokens/s"
-            rows.add_row("", f"{last.step:,}/{last.total_steps:,}  {speed}  {seconds(last.seconds_left)} left")
+            rows.add_row("", f"{last.step:,}/{last.total_steps:,}  {_pace(self.task, last)}")
             rows.add_row("loss", f"{last.loss:.3f}  {sparkline([event.loss for event in self.trained])}")
         if self.validated:
             history = sparkline([event.scores[self.task.monitor.name] for event in self.validated])
@@ -96,6 +92,11 @@ class LiveView(LineView):
                 rows.add_row("", plain(source, "dim"))
                 rows.add_row("", plain(output, "green" if output == reference else "yellow"))
         return Group(rows)
+
+
+def _pace(task: AnyTask, event: Trained) -> str:
+    rate = f"{event.items_per_second / task.counts_each:,.0f} {task.counted}/s"
+    return f"{rate}  {seconds(event.seconds_left)} left"
 
 
 def _plan(event: Planned) -> str:

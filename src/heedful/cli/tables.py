@@ -7,7 +7,8 @@ from typing import Any
 from rich import box
 from rich.table import Column, Table
 
-from ..lens.report import ScoredSample
+from ..lens.report import Confusion, ScoredSample
+from ..lens.report.document import frequent_mistakes
 from ..tasks.run import DataReport
 from ..tasks.scoring import Score, main_metric
 from ..tasks.translation.inspection import AlignmentScore
@@ -137,14 +138,32 @@ def show_evaluation(result: Evaluation, n_samples: int, language: str, note: str
         f"Calibration error against exact match (ten bins): confidence {confidence}, "
         f"raw probability {errors['probability']:.1f} %"
     )
-    if result.unfinished:
-        warn(f"warning: {result.unfinished:,} outputs reached their length limit")
+    show_unfinished(result.unfinished, len(result.samples))
     ranked = sorted(result.samples, key=lambda sample: -sample.score)
     best = ranked[:n_samples]
     worst = ranked[len(best) :][-n_samples:][::-1] if n_samples else []
     for title, samples in (("Best", best), ("Worst", worst)):
         if samples:
             show_samples(title, samples)
+
+
+def show_classes(results: Mapping[str, Any]) -> None:
+    """Print the scores of each class, and which class is most often taken for which."""
+    table = _table("By class", "class", "count", "precision", "recall", "F1", right=range(1, 5))
+    for row in results["classes"]:
+        shares = (f"{row[key]:.1f}" for key in ("precision", "recall", "f1"))
+        table.add_row(plain(row["label"]), f"{row['n']:,}", *shares)
+    console.print(table)
+    table = _table("The most frequent mistakes", "class", "taken for", "count", right=[2])
+    for mistake in frequent_mistakes(Confusion(results["labels"], results["confusion"])):
+        table.add_row(*map(plain, mistake))
+    console.print(table)
+
+
+def show_unfinished(unfinished: int, n: int) -> None:
+    """Print how many answers are cut, as a warning if there are any."""
+    sentence = f"{unfinished:,} of {n:,} answers were cut at their length limit"
+    warn(f"warning: {sentence} (generation.max_new_tokens)") if unfinished else say(sentence)
 
 
 def show_alignment(score: AlignmentScore, half: int) -> None:

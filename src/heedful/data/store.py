@@ -32,6 +32,7 @@ _FILES = ArrayFolder(
     "there is no token store, or it was not finished; build it (again)",
     "delete the folder and build it again",
 )
+CHUNK = 1 << 24  # tokens counted at once
 _TOKEN = {16: np.uint16, 32: np.uint32}
 _LARGEST = np.iinfo(np.int32).max  # of a length, a line and the number of files
 
@@ -66,6 +67,11 @@ class TokenStore:
         starts, lengths = self._starts[rows], self.lengths[rows].astype(np.int64)
         source, target = lengths[:, 0], lengths[:, 1]
         return Sequences(self.flat, starts, source), Sequences(self.flat, starts + source, target)
+
+    def counts(self, vocab_size: int) -> NDArray[np.int64]:
+        """Return how often each id occurs."""
+        parts = (self.flat[start : start + CHUNK] for start in range(0, len(self.flat), CHUNK))
+        return sum((np.bincount(part, minlength=vocab_size) for part in parts), np.zeros(vocab_size, np.int64))
 
     def place(self, row: int) -> str:
         """Return where a row comes from, as "file:line"."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from .scoring import Score, calibration_error
 
+Integers = NDArray[np.integer[Any]]
 Confusion = NDArray[np.int64]  # (C, C): the row is the true class, the column the predicted one
 SURE = 1.959964  # standard deviations around a mean that hold 95 %
 
@@ -84,6 +85,22 @@ def class_scores(true: Sequence[int], probabilities: NDArray[np.floating[Any]], 
         each_class(confusion, labels),
         calibration_error(shares.max(axis=1).tolist(), (predicted == ids).tolist()),
     )
+
+
+def baseline_scores(
+    train: Integers, true: Integers, labels: Sequence[str], linear: Integers, name: str, n_fitted: int
+) -> dict[str, Any]:
+    """Return the accuracy of always answering the class most common in training, and of a linear model's answers.
+
+    `name` says what the linear model reads, and `n_fitted` how many of the training examples it was fitted on.
+    """
+    commonest = int(np.bincount(train).argmax())
+    constant, right = 100.0 * float((true == commonest).mean()), 100.0 * float((true == linear).mean())
+    fitted = f"fitted on {n_fitted:,} of {len(train):,} examples" if n_fitted < len(train) else ""
+    return {
+        "commonest": Score(f"accuracy of always answering {labels[commonest]!r}", constant).to_dict(),
+        "linear": Score(f"accuracy of a linear model over {name}", right, signature=fitted).to_dict(),
+    }
 
 
 def confusion_matrix(
@@ -263,4 +280,5 @@ def tag_scores(
     else:
         scores = {"accuracy": right, "macro_f1": Score("macro F1", macro_f1(matrix))}
         classes = each_class(matrix, names)
-    return evaluation(len(true), scores, classes=[asdict(label) for label in classes])
+    rows = [asdict(label) for label in classes]
+    return evaluation(len(true), scores, classes=rows, labels=names, confusion=matrix.tolist())

@@ -118,7 +118,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Trained:
-    """Progress since the last event of this kind: mean losses per token, and speed."""
+    """Progress since the last event of this kind: mean losses per item (a token, a text, an image), and speed."""
 
     step: int
     total_steps: int
@@ -127,7 +127,7 @@ class Trained:
     nll: float  # without label smoothing
     learning_rate: float
     grad_norm: float  # of this step, before clipping
-    tokens_per_second: float
+    items_per_second: float
     seconds: float
     seconds_left: float
 
@@ -206,7 +206,7 @@ def row_of(event: Event) -> dict[str, Any] | None:
                 "nll": event.nll,
                 "lr": event.learning_rate,
                 "grad_norm": event.grad_norm,
-                "tokens_per_second": round(event.tokens_per_second, 1),
+                "tokens_per_second": round(event.items_per_second, 1),
             }
         case Validated():
             row = {"kind": "valid", "step": event.step, **event.scores}

@@ -218,7 +218,7 @@ class Trainer:
                     nll=meter.plain / meter.n,
                     learning_rate=self.update.schedule(meter.step),
                     grad_norm=meter.norm,
-                    tokens_per_second=self.clock.lap(),
+                    items_per_second=self.clock.lap(),
                     seconds=self.clock.now,
                     seconds_left=self.clock.left(meter.step, self.planned_steps),
                 )

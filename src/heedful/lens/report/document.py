@@ -179,15 +179,20 @@ def _table(rows: Rows, most: int | None = None) -> dict[str, Any] | None:
 
 def _confusion(data: Confusion) -> dict[str, Any]:
     """Return the shares of each row, if few enough classes to draw, and the most frequent mistakes."""
-    pairs = product(enumerate(data.labels), repeat=2)
-    errors = [(data.counts[row][column], truth, answer) for (row, truth), (column, answer) in pairs if row != column]
-    mistakes = sorted((mistake for mistake in errors if mistake[0]), reverse=True)
     shares = [[count / max(1, sum(row)) for count in row] for row in data.counts]
     return {
         "labels": list(data.labels),
         "shares": shares if len(data.labels) <= MOST_CLASSES else None,
-        "mistakes": [[truth, answer, number(count)] for count, truth, answer in mistakes[:MOST_MISTAKES]],
+        "mistakes": frequent_mistakes(data),
     }
+
+
+def frequent_mistakes(data: Confusion, most: int = MOST_MISTAKES) -> list[list[str]]:
+    """Return the true class, the answer and the number of the most frequent mistakes."""
+    pairs = product(enumerate(data.labels), repeat=2)
+    errors = [(data.counts[row][column], truth, answer) for (row, truth), (column, answer) in pairs if row != column]
+    mistakes = sorted((mistake for mistake in errors if mistake[0]), reverse=True)
+    return [[truth, answer, number(count)] for count, truth, answer in mistakes[:most]]
 
 
 def _samples(data: Sequence[ScoredSample]) -> dict[str, Any] | None:

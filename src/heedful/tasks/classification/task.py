@@ -25,13 +25,14 @@ from ...errors import ConfigError, DataError
 from ...lens.report import Confusion, ScoredSample
 from ...training.loss import Loss, loss_of
 from ...training.objective import Monitor
-from ..class_scores import class_scores, class_table
+from ..class_scores import baseline_scores, class_scores, class_table
 from ..predictor import in_chunks
+from ..rivals import Rival
 from ..run import DataReport, Files, Refusals, TooLittleDataError
 from ..run.task import left_out
-from ..scoring import Score
 from ..text_encoder import Text, display_text, uses_segments
 from ..text_encoder_task import EncodedRow, TextData, TextEncoderConfig, TextEncoderTask, TextMetadata
+from .ngrams import NgramClassifier
 from .predictor import Classifier, ClassifierSettings, attention_map
 
 SAMPLES = 200  # validation texts in metrics.json
@@ -39,6 +40,7 @@ MAX_TITLE_LABELS = 12
 MAX_ATTENTION_MAPS = 2  # texts whose attention is drawn
 MAX_MAP_TOKENS = 30
 CHUNK = 1024  # texts evaluated at once
+NGRAM_TEXTS, NGRAM_TOKENS = 50_000, 2_000_000  # at most, that the linear model is fitted on
 
 # Defaults for few training texts (docs/classification.md has the figures), where no model was chosen.
 FEW = 50_000  # texts
@@ -65,6 +67,11 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
     predictor_class: ClassVar[type[Any]] = Classifier
     config_class: ClassVar[type[Any]] = ClassificationConfig
     stratified: ClassVar[bool] = True
+    counted: ClassVar[str] = "texts"
+    rivals: ClassVar[tuple[Rival, ...]] = (
+        Rival("commonest", ("accuracy",)),
+        Rival("linear", ("accuracy",), is_trivial=False),
+    )
 
     # From files to rows.
 
@@ -176,14 +183,10 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
         return {"loss": float(-np.log(right).mean()), **{name: score.value for name, score in result.scores.items()}}
 
     def final_evaluation(self, predictor: Classifier) -> dict[str, Any]:
-        """Score all validation texts; as a baseline, always predict the most common class."""
+        """Score all validation texts; as baselines, always predict the most common class, and a linear model."""
         probabilities = self._probabilities(predictor.module)
         validation = class_scores(self.true.tolist(), probabilities, self.labels).to_dict()
-        commonest = int(np.bincount(targets(self.data.train)[:, 0]).argmax())
-        baseline = Score(
-            f"accuracy of always answering {self.labels[commonest]!r}", 100.0 * float((self.true == commonest).mean())
-        )
-        validation["scores"]["commonest"] = baseline.to_dict()
+        validation["scores"] |= self._baselines()
         return {"validation": validation, "samples": self._samples(probabilities)}
 
     def title(self, predictor: Classifier) -> str:
@@ -264,6 +267,22 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
             outputs.append(self.forward(module, batch.to(device))[: len(batch.rows)].double().softmax(dim=-1))
         probabilities[rows] = torch.cat(outputs).cpu().numpy()
         return probabilities
+
+    def _baselines(self) -> dict[str, Any]:
+        """Return the scores of the most common class, and of a linear model over n-grams of the training texts."""
+        train, decode = self.data.train, self.data.tokenizer.decode
+        limit = min(NGRAM_TEXTS, int(NGRAM_TOKENS / train.lengths[:, 0].mean()))
+        rows = np.random.default_rng(0).permutation(len(train))[:limit]
+
+        def texts(store: TokenStore, row: int) -> tuple[str, ...]:
+            ids, (_, second) = store[row]
+            parts = (ids[:second], ids[second:]) if second < len(ids) else (ids,)
+            return tuple(decode(part.tolist()) for part in parts)
+
+        classes = targets(train)[:, 0]
+        model = NgramClassifier([texts(train, row) for row in rows], classes[rows].tolist(), len(self.labels))
+        predicted = np.array(model.predict([texts(self.data.valid, row) for row in range(len(self.true))]))
+        return baseline_scores(classes, self.true, self.labels, predicted, "n-grams", len(rows))
 
     def _samples(self, probabilities: NDArray[np.float64]) -> list[dict[str, Any]]:
         """Return texts spread evenly over all, as the tokenizer decodes them; the score is the predicted class's."""

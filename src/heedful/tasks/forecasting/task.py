@@ -54,6 +54,7 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
     example_name: ClassVar[str] = "windows"
     artifacts: ClassVar[tuple[str, ...]] = (LINEAR_FILE, f"{DATA}/{SERIES}")
     frozen_settings: ClassVar[tuple[str, ...]] = (CHANNELS,)
+    counted: ClassVar[str] = "windows"
 
     def input_files(self, config: ForecastingConfig, files: Files) -> dict[str, Path]:
         """Return the files; DataError for a folder: each file must be named."""
@@ -89,6 +90,7 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         training = self.config.training
         self.monitor = Monitor("mse", higher_is_better=False)
         self.batches = WindowBatches(self.data.train, training.batch_tokens, training.seed)
+        self.counts_each = self.data.train.model.horizon * len(self.data.train.store.columns)
 
     @property
     def summary(self) -> str:
@@ -171,7 +173,7 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
 
     def card_notes(self, predictor: SeriesForecaster, metrics: Mapping[str, Any]) -> list[str]:
         units = "Errors are in units of the training data's deviation; `metrics.json` has them in the file's units too."
-        return [*self.verdicts(metrics), units]
+        return [units]
 
     def verdicts(self, metrics: Mapping[str, Any]) -> list[str]:
         """Return sentences about the test data: scores, and comparisons with the baselines."""
@@ -183,11 +185,8 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         return [f"On the test data, {test['n']:,} windows: {scores}.", *test["verdict"], *missing]
 
     def report_sections(self, predictor: SeriesForecaster, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        """Return the sentences, and plots of some windows with their attention."""
-        return {
-            "notes": [*self.verdicts(metrics), *metrics.get("notes", [])],
-            "forecasts": [_plot(look) for look in metrics["forecasts"]],
-        }
+        """Return plots of some windows with their attention."""
+        return {"forecasts": [_plot(look) for look in metrics["forecasts"]]}
 
 
 def _plot(look: Mapping[str, Any]) -> ForecastPlot:

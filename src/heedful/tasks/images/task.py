@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -25,8 +26,10 @@ from ...errors import DataError
 from ...lens.report import Confusion, SeenImage
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
-from ..class_scores import accuracy, class_scores, confusion_matrix, macro_f1
+from ..class_scores import accuracy, baseline_scores, class_scores, confusion_matrix, macro_f1
+from ..linear_classifier import fit_linear
 from ..predictor import in_chunks, located, refusal
+from ..rivals import Rival
 from ..run import DataReport, Files, Refusals, Task
 from ..run.task import DATA, VALIDATION, settings_json
 from .data import (
@@ -48,6 +51,7 @@ from .predictor import ImageClassifier, ImageSettings, see_image
 SHAPE = "the size and the channels of the images"
 NAMED = 12  # classes that the card lists
 CHUNK = 1024  # images evaluated at once
+MAX_SIDE, MAX_PIXELS = 32, 1 << 26  # of an image, and of all images, that the linear model reads
 SAMPLES = 100  # that metrics.json lists: the surest mistakes, at most half of them, and right ones of all classes
 
 
@@ -58,6 +62,11 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
     predictor_class: ClassVar[type[Any]] = ImageClassifier
     config_class: ClassVar[type[Any]] = ImagesConfig
     example_name: ClassVar[str] = "images"
+    counted: ClassVar[str] = "images"
+    rivals: ClassVar[tuple[Rival, ...]] = (
+        Rival("commonest", ("accuracy",)),
+        Rival("linear", ("accuracy",), is_trivial=False),
+    )
     artifacts: ClassVar[tuple[str, ...]] = (f"{DATA}/{IMAGES}", f"{DATA}/{SETTINGS}")
     frozen_settings: ClassVar[tuple[str, ...]] = (SHAPE,)
 
@@ -132,12 +141,33 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
         return {"loss": float(plain / count), "accuracy": accuracy(confusion), "macro_f1": macro_f1(confusion)}
 
     def final_evaluation(self, predictor: ImageClassifier) -> dict[str, Any]:
-        """Score all validation images, prepared as a user's would be."""
+        """Score all validation images, prepared as a user's would be, beside two baselines."""
         store, labels = self.data.valid, predictor.settings.labels
         images = (
             LabeledImage(store.pixels[row], labels[store.labels[row]], store.place(row)) for row in store.rows.tolist()
         )
-        return evaluate_images(predictor, images)
+        metrics = evaluate_images(predictor, images)
+        metrics["validation"]["scores"] |= self._baselines()
+        return metrics
+
+    def _baselines(self) -> dict[str, Any]:
+        """Return the scores of the most common class, and of a linear model over standardized pixels."""
+        train, valid, labels = self.data.train, self.data.valid, self.data.metadata.labels
+        side, n_channels = min(train.pixels.shape[1], MAX_SIDE), train.pixels.shape[-1]
+
+        def inputs(store: ImageStore, rows: NDArray[np.intp]) -> Tensor:  # (N, H·W·C)
+            chunks = (torch.from_numpy(store.pixels[chunk]) for chunk in in_chunks(rows, CHUNK))
+            small = (F.adaptive_avg_pool2d(chunk.movedim(-1, 1).float(), side) for chunk in chunks)
+            return torch.cat([images.flatten(1) for images in small])
+
+        rows = np.random.default_rng(0).permutation(train.rows)[: MAX_PIXELS // (side * side * n_channels)]
+        pixels = inputs(train, rows)
+        mean, std = pixels.mean(dim=0), pixels.std(dim=0).clamp(min=1.0)
+        pixels, shape = (pixels - mean) / std, (pixels.shape[1], len(labels))
+        weights, bias = fit_linear(pixels.matmul, pixels.T.matmul, train.labels[rows].tolist(), shape, penalty=1.0)
+        predicted = ((inputs(valid, valid.rows) - mean) / std @ weights + bias).argmax(dim=-1).numpy()
+        classes, true = train.labels[train.rows], valid.labels[valid.rows]
+        return baseline_scores(classes, true, labels, predicted, "the pixels", len(rows))
 
     def identity(self) -> dict[str, str]:
         """Return what must not change: images, classes, preprocessing, augmentation, model."""

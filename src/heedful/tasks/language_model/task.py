@@ -26,6 +26,7 @@ from ...lens.tokens import visible
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
 from ..predictor import refusal
+from ..rivals import Rival
 from ..run import DataReport, Files, Refusals, Task, TooLittleDataError
 from ..run.task import DATA, TRAIN, VALID, settings_json
 from ..scoring import Score
@@ -48,6 +49,7 @@ class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
     example_name: ClassVar[str] = "tokens"
     artifacts: ClassVar[tuple[str, ...]] = (NAME, ROLES, *(f"{DATA}/{name}" for name in (TRAIN, VALID, SIZES, NAME)))
     frozen_settings: ClassVar[tuple[str, ...]] = (TOKENIZER,)
+    rivals: ClassVar[tuple[Rival, ...]] = (Rival("frequency_perplexity", ("perplexity",), higher_is_better=False),)
 
     def list_files(self, config: LanguageModelConfig, paths: Sequence[str]) -> list[Path]:
         return text_files(paths)
@@ -136,7 +138,7 @@ class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
         return CausalLanguageModel(self.model_config(), module, self.data.tokenizer, settings)
 
     def final_evaluation(self, predictor: CausalLanguageModel) -> dict[str, Any]:
-        """Score the validation text in overlapping windows and side by side, and continue a few texts."""
+        """Score the validation text in overlapping windows, side by side, and by frequency; continue a few texts."""
         context = self.config.window
         stride = self.config.stride or half_context(context)
         text_score = self.score(predictor.module, stride=stride)
@@ -145,6 +147,7 @@ class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
         scores["loss_side_by_side"] = Score(
             "loss, windows side by side", loss, signature=f"context {context}, stride {context}"
         )
+        scores["frequency_perplexity"] = Score("perplexity by frequency alone", self._by_frequency())
         return {
             "validation": {
                 "n": text_score.tokens,
@@ -154,6 +157,11 @@ class LanguageModelTask(Task[LanguageModelConfig, CorpusData, TokenWindows]):
             },
             "samples": self._samples(predictor),
         }
+
+    def _by_frequency(self) -> float:
+        """Return the perplexity of predicting from token frequencies in training, with add-one smoothing."""
+        counts = self.data.train.counts(self.data.tokenizer.vocab_size) + 1
+        return float(np.exp(-np.log(counts / counts.sum())[self.data.valid.flat[1:]].mean()))
 
     def describe(self, batch: TokenWindows) -> Sequence[str]:
         """Return the passages in which the windows begin."""

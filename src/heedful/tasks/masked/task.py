@@ -25,6 +25,7 @@ from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
 from ..class_scores import evaluation, share_interval
 from ..predictor import refusal
+from ..rivals import Rival
 from ..run import Files, Refusals
 from ..run.task import settings_json
 from ..scoring import Score
@@ -34,7 +35,6 @@ from .data import MaskedBatch, MaskedLoader, Masking, MaskingConfig, PlainText, 
 from .predictor import MaskedLanguageModel, MaskedLanguageModelSettings, mask_token
 
 MAX_LOSS = 50.0  # whose perplexity is computed
-CHUNK = 1 << 24  # tokens counted at once
 
 FROM_SCRATCH = TrainingConfig(
     steps=20_000,
@@ -72,6 +72,8 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, MaskedBatch]):
     name: ClassVar[str] = MaskedLanguageModel.task
     predictor_class: ClassVar[type[Any]] = MaskedLanguageModel
     config_class: ClassVar[type[Any]] = MaskedConfig
+    counted: ClassVar[str] = "masked tokens"
+    rivals: ClassVar[tuple[Rival, ...]] = (Rival("frequency_perplexity", ("perplexity",), higher_is_better=False),)
 
     def list_files(self, config: MaskedConfig, paths: Sequence[str]) -> list[Path]:
         return text_files(paths)
@@ -154,10 +156,7 @@ class MaskedTask(TextEncoderTask[MaskedConfig, PlainText, MaskedBatch]):
 
     def _by_frequency(self) -> tuple[float, float]:
         """Return loss and accuracy of predicting from token frequencies in training, with add-one smoothing."""
-        train, is_word = self.data.train, self.masking.is_word
-        counts = is_word.astype(np.int64)
-        for start in range(0, len(train.flat), CHUNK):
-            counts += np.bincount(train.flat[start : start + CHUNK], minlength=len(is_word)) * is_word
+        counts = (self.data.train.counts(len(self.masking.is_word)) + 1) * self.masking.is_word
         total, commonest, loss, right, n = int(counts.sum()), int(counts.argmax()), 0.0, 0, 0
         for batch in self.validation.fixed():
             targets = batch.targets[batch.is_real].numpy()

@@ -24,6 +24,7 @@ from ...training.config import TrainingConfig
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
 from ..class_scores import answer_scores, answer_tokens, evaluation, exact_match, token_f1
+from ..rivals import Rival
 from ..run import DataReport
 from ..scoring import Score
 from ..text_encoder import Text, uses_segments
@@ -75,6 +76,9 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]
     config_class: ClassVar[type[Any]] = QuestionAnsweringConfig
     batch_class: ClassVar[type[TextBatch]] = SpanBatch
     example_name: ClassVar[str] = "questions"
+    counted: ClassVar[str] = "windows"
+    counts_each: int = 2  # the ends of the answer
+    rivals: ClassVar[tuple[Rival, ...]] = (Rival("baseline", ("f1",)),)
 
     # From files to windows.
 

@@ -40,7 +40,7 @@ def write_report(
         "log": first.log(),
         "reading": first.reading(),
         "positions": first.sinusoids(),
-        "notes": first.metrics.get("notes", []),
+        "notes": [*task.verdicts(first.metrics), *first.metrics.get("notes", [])],
     }
     content |= task.report_sections(first.predictor, first.metrics, first.folder)
     path = first.folder / REPORT if out is None else Path(out)
@@ -126,7 +126,7 @@ def model_card(task: AnyTask, predictor: Any, metrics: Mapping[str, Any], out: P
         signature = score["signature"].replace("|", "\\|")  # a bar would end the cell, even inside a code span
         rows.append(f"| {score['metric']} | {score['value']:.4g}{interval} | {f'`{signature}`' if signature else ''} |")
     scores = "\n".join(rows)
-    notes = "\n".join(task.card_notes(predictor, metrics))
+    notes = "\n".join([*task.verdicts(metrics), *task.card_notes(predictor, metrics)])
     return f"""# {task.title(predictor)}
 
 A model of the family `{predictor.config.family}` with {metrics["parameters"]:,} parameters, trained with Heedful.

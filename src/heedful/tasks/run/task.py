@@ -24,6 +24,7 @@ from ...files import replacing, sha256_of
 from ...training.config import TrainingConfig
 from ...training.loss import Loss
 from ...training.objective import B, Batches, Monitor
+from ..rivals import Rival, verdicts
 
 TRAIN, VALID, START = "train", "valid", "start.safetensors"  # in a run's data folder
 SCRATCH = ".clean"  # there too, while data is prepared
@@ -289,6 +290,9 @@ class Task(ABC, Generic[C, D, B]):
     example_name: ClassVar[str] = "examples"  # in the plural
     artifacts: ClassVar[tuple[str, ...]] = ()  # further files and folders in a run's folder
     frozen_settings: ClassVar[tuple[str, ...]] = ()  # of `data_settings`: they cannot change once a run has trained
+    rivals: ClassVar[tuple[Rival, ...]] = ()  # the simple methods that a model is compared with
+    counted: ClassVar[str] = "tokens"  # whose number a second is the speed of training
+    counts_each: int = 1  # how often the loss counts each of these
 
     config: C
     data: D
@@ -403,8 +407,8 @@ class Task(ABC, Generic[C, D, B]):
         return []
 
     def verdicts(self, metrics: Mapping[str, Any]) -> list[str]:
-        """Return sentences that compare a run's metrics with a baseline."""
-        return []
+        """Return sentences that compare a run's metrics with its rivals."""
+        return verdicts(self.rivals, metrics["validation"]["scores"])
 
     def report_sections(self, predictor: Any, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         """Return further parts of the report, by the fields of lens.report.ReportData."""

@@ -2,6 +2,7 @@
 
 import socket
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,12 +10,13 @@ from typing import Any
 
 import torch
 
-from ...config import write_mapping
+from ...config import read_mapping, write_mapping
 from ...data.report import DataReport
 from ...errors import HeedfulError
 from ...files import sha256_of, write_text
 from ...training import Event, Finished, FolderError, Observer, Outcome, RunFolder, Saved, fit
 from ...training.parallel import world
+from ..rivals import NOTHING
 from .folder import CARD, METRICS, SOURCES, check_resumable, clear, prepare_data, resume_data, write_run
 from .reporting import model_card, write_report
 from .task import DATA, AnyTask, C, D, Files, Task, TooLittleDataError
@@ -62,6 +64,7 @@ def train(
             clear(task, folder.path, overwrite=overwrite)
             # Written before the data is read, so that reading can be interrupted.
             write_run(task, config, files, folder.path, adapted=False)
+            _warn_about_base(config)
             data, report = prepare_data(task, config, files, prepared)
         if here.rank == 0:
             here.broadcast_object(sha256_of(prepared / SOURCES))
@@ -96,11 +99,21 @@ def _finish(task: AnyTask, outcome: Outcome, out: Path) -> Any:
         },
         "parameters": sum(parameter.numel() for parameter in predictor.module.parameters()),
     }
+    metrics["verdicts"] = task.verdicts(metrics)
     write_mapping(out / METRICS, metrics)
     write_text(out / CARD, model_card(task, predictor, metrics, out))
     predictor.save(out)
     write_report(task, [out])
     return predictor
+
+
+def _warn_about_base(config: Any) -> None:
+    """Warn if the model that a run starts from has learned nothing."""
+    base = getattr(config, "base", None)
+    if base is not None and (Path(base) / METRICS).is_file():
+        for sentence in read_mapping(Path(base) / METRICS).get("verdicts", ()):
+            if sentence.startswith(NOTHING):
+                warnings.warn(f"{base}: {sentence}", stacklevel=3)
 
 
 def _await_file(path: Path, sha256: str, timeout: float = SHARED_FOLDER_TIMEOUT) -> None:

@@ -21,6 +21,7 @@ from ...errors import DataError
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
 from ..class_scores import class_table, marks_entities, tag_scores
+from ..rivals import Rival
 from ..run import DataReport, TooLittleDataError
 from ..scoring import Score
 from ..text_encoder_task import EncodedRow, TextEncoderConfig, TextMetadata, WindowedTextConfig, WindowTask
@@ -46,6 +47,8 @@ class TaggingTask(WindowTask[TaggingConfig, TaggedSentence]):
     config_class: ClassVar[type[Any]] = TaggingConfig
     batch_class: ClassVar[type[TextBatch]] = TagBatch
     example_name: ClassVar[str] = "sentences"
+    counted: ClassVar[str] = "words"
+    rivals: ClassVar[tuple[Rival, ...]] = (Rival("baseline", ("f1", "accuracy")),)
 
     # From files to windows.
 

@@ -22,6 +22,7 @@ from ...lens.report import ScoredSample
 from ...training.objective import Monitor
 from ..class_scores import share_interval
 from ..predictor import located, without_warnings
+from ..rivals import Rival, to_other_sources
 from ..run import DataReport, Files, Refusals, TooLittleDataError, TrainingData
 from ..run.task import DATA, START, TRAIN, VALID, left_out, settings_json
 from ..scoring import Score, corpus_scores, exact_share, mostly_hangul, rouge, rouge_scores, rouge_share
@@ -62,6 +63,10 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
         *(f"{DATA}/{name}" for name in (TOKENS, TEXTS, TRAIN, VALID, START, NAME, ROLES)),
     )
     frozen_settings: ClassVar[tuple[str, ...]] = (TOKENIZER, BASE)
+    rivals: ClassVar[tuple[Rival, ...]] = (
+        Rival("other_sources", ("rougeL",), margin=1.0),
+        Rival("lead", ("rougeL",), is_trivial=False),
+    )
 
     def list_files(self, config: TextToTextConfig, paths: Sequence[str]) -> list[Path]:
         return labeled_files(paths)
@@ -166,8 +171,12 @@ class TextToTextTask(Seq2SeqTask[TextToTextConfig, ExampleData]):
             )
             for text, example in zip([answer.text for answer in answers], examples, strict=True)
         ]
+        validation = {**evaluate_answers(answers, examples), "of": len(self.data.valid)}
+        if outputs := to_other_sources([sample.output for sample in samples]):
+            other = rouge_scores(outputs, [example.target for example in examples])["rougeL"].value
+            validation["scores"]["other_sources"] = Score("ROUGE-L of its answers to other sources", other).to_dict()
         return {
-            "validation": {**evaluate_answers(answers, examples), "of": len(self.data.valid)},
+            "validation": validation,
             "samples": [asdict(sample) for sample in samples[:: -(-len(samples) // SAMPLES)]],
         }
 

@@ -24,6 +24,7 @@ from ...generation import GenerationConfig
 from ...lens.report import ScoredSample
 from ...training.objective import Monitor
 from ..predictor import without_warnings
+from ..rivals import Rival, to_other_sources
 from ..run import DataReport, Files, RunConfig, TooLittleDataError
 from ..run import train as train_task
 from ..run.task import DATA, SCRATCH, TRAIN, VALID, settings_json
@@ -109,6 +110,10 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
         *(f"{DATA}/{name}" for name in (TRAIN, VALID, SOURCE, TARGET)),
     )
     frozen_settings: ClassVar[tuple[str, ...]] = (TOKENIZER,)
+    rivals: ClassVar[tuple[Rival, ...]] = (
+        Rival("copy", ("chrf",)),
+        Rival("other_sources", ("chrf",), margin=1.0),
+    )
 
     def __init__(self, accepted: Mapping[str, Sequence[str]] | None = None) -> None:
         self.accepted = accepted or {}
@@ -204,7 +209,7 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
         return {**values, "exact": exact, "unfinished": unfinished_share(answers)}
 
     def final_evaluation(self, predictor: Translator) -> dict[str, Any]:
-        """Score the answers of the full search, and learn the confidence from its candidates."""
+        """Score the answers of the full search beside copies of the source, and learn the confidence."""
         sources, references = validation_texts(self.data, FINAL_TEXTS)
         pairs = zip(sources, references, strict=True)
         right = [self.accepted.get(source, (reference,)) for source, reference in pairs]
@@ -212,8 +217,14 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
         with without_warnings(LongTextWarning):
             evaluation = evaluate(predictor, sources, references, accepted=right, n_best=several)
             learned = learn_confidence(predictor, evaluation, right)
+        validation = evaluation.to_dict()
+        copied = corpus_scores(sources, references, self.config.target)["chrf"].value
+        validation["scores"]["copy"] = Score("chrF2 of copying the source", copied).to_dict()
+        if outputs := to_other_sources([sample.output for sample in evaluation.samples]):
+            other = corpus_scores(outputs, references, self.config.target)["chrf"].value
+            validation["scores"]["other_sources"] = Score("chrF2 of its answers to other sources", other).to_dict()
         return {
-            "validation": evaluation.to_dict(),
+            "validation": validation,
             "confidence": learned,
             "samples": [asdict(sample) for sample in evaluation.samples[:SAMPLES]],
         }
