@@ -10,8 +10,9 @@ import pytest
 from numpy.typing import NDArray
 from series_files import TINY, prepared, walks, waves
 
-import heedful
+from heedful.families import PatchTSTConfig, build
 from heedful.tasks.bundle import BundleError
+from heedful.tasks.forecasting import ForecastSettings, SeriesForecaster
 from heedful.tasks.forecasting.data import SeriesWindows
 from heedful.tasks.forecasting.scoring import (
     LAST,
@@ -19,18 +20,22 @@ from heedful.tasks.forecasting.scoring import (
     MODEL,
     SEASONAL,
     Errors,
+    Forecast,
     Linear,
     clearly_less,
     compare,
     errors_of,
     evaluate_windows,
-    forecast_of,
     last_season,
     last_value,
     rivals,
 )
 
 NAN = float("nan")
+
+
+def network(model: PatchTSTConfig = TINY) -> Forecast:
+    return SeriesForecaster(model, build(model), ForecastSettings()).network
 
 
 def close(mine: Any, wanted: Any, tolerance: float = 1e-6) -> None:
@@ -141,7 +146,7 @@ def test_what_was_not_observed_is_not_scored(tmp_path: Path) -> None:
     windows = prepared(tmp_path, values).metadata.windows["test"]
     errors = errors_of({LAST: last_value(3)}, windows)[LAST]
     assert errors.counts.sum() == 3 * len(windows) - 3
-    scores = evaluate_windows(heedful.build(TINY).eval(), windows, None, None)
+    scores = evaluate_windows(network(), windows, None, None)
     assert (scores["values"], scores["unobserved"]) == (3 * len(windows) - 3, 3)
 
 
@@ -153,7 +158,7 @@ def test_scores_do_not_depend_on_batching(tmp_path: Path, channels: str, gap: bo
         values[75, 1] = NAN
     model = TINY.changed(channels=channels, n_channels=2)
     windows = prepared(tmp_path, values, model).metadata.windows["test"]
-    forecast = forecast_of(heedful.build(model).eval(), windows)
+    forecast = network(model)
     batched = forecast(windows.cut(np.arange(len(windows))).context)
     single = np.concatenate([forecast(windows.cut([window]).context) for window in range(len(windows))])
     close(batched, single, 1e-5)
@@ -165,13 +170,15 @@ def test_scores_do_not_depend_on_batching(tmp_path: Path, channels: str, gap: bo
 def test_missing_baselines_have_a_reason(tmp_path: Path) -> None:
     windows = prepared(tmp_path, waves(200, 12)).metadata.windows["test"]
     linear = Linear(np.zeros((13, 3)))
-    assert list(rivals(windows, 12, linear)[0]) == [LAST, SEASONAL, LINEAR]
-    module = heedful.build(TINY).eval()
-    scores = evaluate_windows(module, windows, 12, linear)
+    assert list(rivals(12, 3, 12, linear)[0]) == [LAST, SEASONAL, LINEAR]
+    forecast = network()
+    scores = evaluate_windows(forecast, windows, 12, linear)
     assert (scores["why_not"], len(scores["verdict"]), scores["n"]) == ({}, 3, len(windows))
     assert scores["scores"]["mse of linear model"]["value"] == scores["scores"]["mse of tomorrow = today"]["value"]
-    assert "the dates do not determine a season" in evaluate_windows(module, windows, None, linear)["why_not"][SEASONAL]
-    assert "longer than the context of 12" in evaluate_windows(module, windows, 24, None)["why_not"][SEASONAL]
+    assert (
+        "the dates do not determine a season" in evaluate_windows(forecast, windows, None, linear)["why_not"][SEASONAL]
+    )
+    assert "longer than the context of 12" in evaluate_windows(forecast, windows, 24, None)["why_not"][SEASONAL]
 
 
 # Verdicts

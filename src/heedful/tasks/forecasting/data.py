@@ -73,6 +73,7 @@ class ForecastingConfig(RunConfig):
     data: SeriesConfig = field(default_factory=SeriesConfig)
     model: FamilyConfig = field(default_factory=lambda: config_of(ForecastingConfig.preset))
     loss: Literal["mse", "mae", "huber"] = "mse"  # Huber is squared up to an error of 1, then absolute
+    combine: bool = True  # Forecast a mean of the network and the baselines, weighted by the validation part
     training: TrainingConfig = field(
         default_factory=lambda: TrainingConfig(
             steps=4000,
@@ -198,10 +199,11 @@ class SeriesWindows:
         keep = ~context.isnan().any(dim=2)
         return WindowBatch(context.nan_to_num(0.0), keep, target.nan_to_num(0.0), counts, tuple(windows))
 
-    def in_order(self, size: int) -> Iterator[Indexes]:
-        """Yield the numbers of all windows in chunks; the last chunk may be smaller."""
-        for start in range(0, len(self), size):
-            yield np.arange(start, min(start + size, len(self)))
+    def in_order(self, size: int, every: int = 1) -> Iterator[Indexes]:
+        """Yield the numbers of all windows, or of one in `every`, in chunks; the last chunk may be smaller."""
+        numbers = np.arange(0, len(self), every)
+        for start in range(0, len(numbers), size):
+            yield numbers[start : start + size]
 
 
 class WindowBatches(EvenBatches[WindowBatch]):
