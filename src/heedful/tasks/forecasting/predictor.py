@@ -21,7 +21,7 @@ from ...data.series import ColumnScale, Series, format_time, read_series
 from ...errors import ConfigError, DataError, unknown
 from ...families import Imported
 from ...lens.trace import trace
-from ..bundle import Bundle, BundleError
+from ..bundle import Bundle
 from ..inspection.document import Inspection, check_options, patch_token
 from ..predictor import InputKind, ItemError, OutputKind, Predictor
 from ..text_encoder import BATCH_TOKENS
@@ -83,6 +83,10 @@ class ForecastSettings(Config):
             f"the scale is of {len(self.scale.width)} columns, but {len(self.columns)} are named",
         )
         self.require_positive("season")
+        self.require(
+            self.season is not None or not self.weights.seasonal,
+            f"weights.seasonal is {self.weights.seasonal}, but there is no season; set season",
+        )
 
 
 class PreparedSeries(NamedTuple):
@@ -204,15 +208,22 @@ class SeriesForecaster(Predictor[Any, Any]):
         if (folder / LINEAR_FILE).is_file():
             module = forecaster.module
             forecaster.linear = Linear.load(folder / LINEAR_FILE, module.context_length, module.head.horizon)
-        absent = [name for name in forecaster.settings.weights.by_forecaster() if name not in forecaster.forecasters()]
-        if absent:
-            raise BundleError(f"{folder}: the forecast has a part by the {absent[0]}, which the bundle lacks")
         return forecaster
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Imported, folder: Path) -> Self:
         """Return a published model; its channels have no names."""
         return cls(checkpoint.config, checkpoint.module, ForecastSettings())
+
+    def hf_files(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Warn that only the network is published."""
+        if (share := self.settings.weights.network) < 1:
+            warnings.warn(
+                f"the export has the network alone, whose share in this model's forecast is {100 * share:.0f} %; set "
+                "combine=false in training for a network that forecasts alone",
+                stacklevel=2,
+            )
+        return {}
 
     def inspect(self, item: Any, inspection: Inspection, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the look document of a series, or of a table in a file: the last window of one column.

@@ -222,7 +222,7 @@ def _shares(weights: Mapping[str, float]) -> str:
     """Return a sentence that says what share each forecaster has in the forecast."""
     if weights == ALONE:
         return "The network forecasts alone: a mean with the baselines would not validate better."
-    shares = sorted(weights.items(), key=lambda item: -item[1])
+    shares = sorted({NETWORK: 0.0, **weights}.items(), key=lambda item: -item[1])  # what was trained is always named
     names = {**SPOKEN, NETWORK: "the network"}
     parts = ", ".join(f"{names.get(name, name)} {100 * weight:.0f} %" for name, weight in shares)
     return f"The forecast is a weighted mean, as validates best: {parts}."
