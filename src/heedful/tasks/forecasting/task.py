@@ -133,9 +133,8 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         windows, season = self.data.metadata.windows, self.data.metadata.season
         predictor.linear = Linear.fit(windows["train"], windows["valid"])
         if (note := self._no_weights()) is None:
-            weights = convex_weights(predictor.forecasters(), windows["valid"], self.interval)
-            predictor.settings = predictor.settings.changed(weights=ForecastWeights.of(weights))
-            note = _shares(weights)
+            weights = ForecastWeights.of(convex_weights(predictor.forecasters(), windows["valid"], self.interval))
+            predictor.settings, note = predictor.settings.changed(weights=weights), _shares(weights)
         scores = {part: _scored(predictor, windows[part], season) for part in ("valid", "test")}
         return {
             "validation": scores["valid"],
@@ -218,14 +217,13 @@ def _scored(predictor: SeriesForecaster, windows: SeriesWindows, season: int | N
     return evaluate_windows(predictor.network, windows, season, predictor.linear, weights)
 
 
-def _shares(weights: Mapping[str, float]) -> str:
+def _shares(weights: ForecastWeights) -> str:
     """Return a sentence that says what share each forecaster has in the forecast."""
-    if weights == ALONE:
-        return "The network forecasts alone: a mean with the baselines would not validate better."
-    shares = sorted({NETWORK: 0.0, **weights}.items(), key=lambda item: -item[1])  # what was trained is always named
-    names = {**SPOKEN, NETWORK: "the network"}
-    parts = ", ".join(f"{names.get(name, name)} {100 * weight:.0f} %" for name, weight in shares)
-    return f"The forecast is a weighted mean, as validates best: {parts}."
+    network, linear, seasonal, last = (f"{100 * weight:.0f}" for weight in weights.to_dict().values())
+    return (
+        f"The forecast is a weighted mean, as validates best: network {network} %, linear model {linear} %, "
+        f"seasonal naive {seasonal} %, tomorrow = today {last} %."
+    )
 
 
 def _plot(look: Mapping[str, Any]) -> ForecastPlot:
