@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import pytest
 from numpy.typing import NDArray
 from series_files import TINY, prepared, walks, waves
 
-import heedful
+from heedful.families import PatchTSTConfig, build
 from heedful.tasks.bundle import BundleError
+from heedful.tasks.forecasting import ForecastSettings, SeriesForecaster
 from heedful.tasks.forecasting.data import SeriesWindows
 from heedful.tasks.forecasting.scoring import (
     LAST,
@@ -19,18 +21,24 @@ from heedful.tasks.forecasting.scoring import (
     MODEL,
     SEASONAL,
     Errors,
+    Forecast,
     Linear,
     clearly_less,
     compare,
+    convex_weights,
     errors_of,
     evaluate_windows,
-    forecast_of,
     last_season,
     last_value,
     rivals,
+    sample_interval,
 )
 
 NAN = float("nan")
+
+
+def network(model: PatchTSTConfig = TINY) -> Forecast:
+    return SeriesForecaster(model, build(model), ForecastSettings()).network
 
 
 def close(mine: Any, wanted: Any, tolerance: float = 1e-6) -> None:
@@ -141,7 +149,7 @@ def test_what_was_not_observed_is_not_scored(tmp_path: Path) -> None:
     windows = prepared(tmp_path, values).metadata.windows["test"]
     errors = errors_of({LAST: last_value(3)}, windows)[LAST]
     assert errors.counts.sum() == 3 * len(windows) - 3
-    scores = evaluate_windows(heedful.build(TINY).eval(), windows, None, None)
+    scores = evaluate_windows(network(), windows, None, None)
     assert (scores["values"], scores["unobserved"]) == (3 * len(windows) - 3, 3)
 
 
@@ -153,7 +161,7 @@ def test_scores_do_not_depend_on_batching(tmp_path: Path, channels: str, gap: bo
         values[75, 1] = NAN
     model = TINY.changed(channels=channels, n_channels=2)
     windows = prepared(tmp_path, values, model).metadata.windows["test"]
-    forecast = forecast_of(heedful.build(model).eval(), windows)
+    forecast = network(model)
     batched = forecast(windows.cut(np.arange(len(windows))).context)
     single = np.concatenate([forecast(windows.cut([window]).context) for window in range(len(windows))])
     close(batched, single, 1e-5)
@@ -165,13 +173,67 @@ def test_scores_do_not_depend_on_batching(tmp_path: Path, channels: str, gap: bo
 def test_missing_baselines_have_a_reason(tmp_path: Path) -> None:
     windows = prepared(tmp_path, waves(200, 12)).metadata.windows["test"]
     linear = Linear(np.zeros((13, 3)))
-    assert list(rivals(windows, 12, linear)[0]) == [LAST, SEASONAL, LINEAR]
-    module = heedful.build(TINY).eval()
-    scores = evaluate_windows(module, windows, 12, linear)
+    assert list(rivals(12, 3, 12, linear)[0]) == [LAST, SEASONAL, LINEAR]
+    forecast = network()
+    scores = evaluate_windows(forecast, windows, 12, linear)
     assert (scores["why_not"], len(scores["verdict"]), scores["n"]) == ({}, 3, len(windows))
     assert scores["scores"]["mse of linear model"]["value"] == scores["scores"]["mse of tomorrow = today"]["value"]
-    assert "the dates do not determine a season" in evaluate_windows(module, windows, None, linear)["why_not"][SEASONAL]
-    assert "longer than the context of 12" in evaluate_windows(module, windows, 24, None)["why_not"][SEASONAL]
+    assert (
+        "the dates do not determine a season" in evaluate_windows(forecast, windows, None, linear)["why_not"][SEASONAL]
+    )
+    assert "longer than the context of 12" in evaluate_windows(forecast, windows, 24, None)["why_not"][SEASONAL]
+
+
+# Weights
+
+
+def test_weights_are_the_least_squares_on_the_simplex(tmp_path: Path) -> None:
+    """Against every mixture on a grid."""
+    windows = prepared(tmp_path, waves(200, 12)).valid
+    cut = windows.cut(np.arange(len(windows)))
+    for bias in (0.0, 0.2, 5.0):
+
+        def biased(context: NDArray[Any], bias: float = bias) -> NDArray[np.float64]:
+            return np.asarray(last_season(3, 12)(context) + bias)
+
+        forecasts: dict[str, Forecast] = {"last": last_value(3), "season": last_season(3, 12), "biased": biased}
+
+        def error(mix: Mapping[str, float], forecasts: Mapping[str, Forecast] = forecasts) -> float:
+            mean = sum(weight * forecasts[name](cut.context) for name, weight in mix.items())
+            return float(((mean - cut.target) ** 2).mean())
+
+        weights = convex_weights(forecasts, windows)
+        assert min(weights.values()) > 0
+        assert sum(weights.values()) == pytest.approx(1, abs=1e-5)
+        grid = [(i / 20, j / 20, (20 - i - j) / 20) for i in range(21) for j in range(21 - i)]
+        assert error(weights) <= min(error(dict(zip(forecasts, mix, strict=True))) for mix in grid) + 1e-6
+        assert error(weights) < min(error({name: 1.0}) for name in forecasts)
+
+
+def test_weights_of_forecasters_that_fail_or_are_perfect(tmp_path: Path) -> None:
+    windows = prepared(tmp_path, 3 * np.arange(200.0)[:, None] + 7).valid
+    slope = np.zeros((13, 3))
+    slope[-1] = 3 / windows.store.scale.width[0] * np.arange(1, 4)
+
+    def failing(context: NDArray[Any]) -> NDArray[np.float64]:
+        return np.full((len(context), 3, 1), NAN)
+
+    forecasts = {"failing": failing, "line": Linear(slope), "last": last_value(3)}
+    assert convex_weights(forecasts, windows)["line"] == pytest.approx(1, abs=1e-3)
+    assert convex_weights({"failing": failing, "last": last_value(3)}, windows) == {"last": 1.0}
+
+
+def test_a_sample_of_windows_shows_every_phase_of_the_season(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    windows = prepared(tmp_path, waves(2000, 12)).train
+    assert sample_interval(windows, 12) == 1
+    monkeypatch.setattr("heedful.tasks.forecasting.scoring.SAMPLE_TOKENS", 5 * 230)
+    interval = sample_interval(windows, 12)
+    assert 5 < interval < 12
+    chosen = np.concatenate(list(windows.in_order(17, interval)))
+    assert chosen.tolist() == list(range(0, len(windows), interval))
+    assert set(chosen % 12) == set(range(12))
+    errors = errors_of({LAST: last_value(3)}, windows, every=interval)[LAST]
+    assert errors.squares.tolist() == errors_of({LAST: last_value(3)}, windows)[LAST].squares[::interval].tolist()
 
 
 # Verdicts

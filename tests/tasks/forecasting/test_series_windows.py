@@ -48,6 +48,24 @@ def test_default_split_matches_common_benchmarks(steps: int) -> None:
     assert (train, test - valid, test) == (int(steps * 0.7), int(steps * 0.2), steps)
 
 
+@pytest.mark.parametrize(
+    ("model", "sizes"),
+    [
+        ({"horizon": 1}, (30, 6, 3)),
+        ({"horizon": 5}, (30, 6, 3)),
+        ({"horizon": 24}, (144, 9, 4)),
+        ({"horizon": 96, "preset": "patchtst-small"}, (512, 32, 16)),
+        ({"horizon": 720}, (512, 32, 16)),
+        ({"horizon": 96, "preset": "patchtst-42"}, (336, 16, 8)),
+        ({"horizon": 96, "context_length": 48}, (48, 6, 3)),
+        ({}, (30, 6, 3)),
+    ],
+)
+def test_the_default_context_grows_with_the_horizon(model: dict[str, object], sizes: tuple[int, int, int]) -> None:
+    model_config = ForecastingConfig.from_dict({"model": model}).patchtst
+    assert (model_config.context_length, model_config.patch_length, model_config.stride) == sizes
+
+
 def test_split_may_leave_steps_unused() -> None:
     assert borders(SeriesConfig(split=(0.5, 0.1, 0.1)), 100) == (50, 60, 70)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file
 from series_files import TINY, prepared, table, walks, waves
 from torch.nn import functional as F
 
 import heedful
 from heedful.errors import ConfigError, DataError
 from heedful.families import build
+from heedful.families.hf_io import read_checkpoint
+from heedful.tasks.bundle import BundleError
 from heedful.tasks.forecasting import ForecastingConfig, ForecastSettings, SeriesForecaster
+from heedful.tasks.forecasting.predictor import ForecastWeights
 from heedful.tasks.forecasting.task import ForecastingTask, forecast_files, looks
+from heedful.tasks.hf_export import export_huggingface
+from heedful.tasks.inspection import inspect
 from heedful.tasks.run import Files, train
 from heedful.training import Event, Observer, ResumeError, Saved
 
@@ -148,7 +155,8 @@ def test_files_are_forecast_series_by_series(seasonal: tuple[Path, str], tmp_pat
 def test_prices_by_their_logarithm(tmp_path: Path) -> None:
     prices = np.exp(walks(300, 2) / 50)
     path = table(tmp_path / "prices.csv", prices)
-    model = run(tmp_path / "run", path, config(training={"steps": 3}, data={"transform": "log", "season": 5}))
+    settings = config(training={"steps": 3}, combine=False, data={"transform": "log", "season": 5})
+    model = run(tmp_path / "run", path, settings)
     (forecast,) = model.predict([prices])
     scaled = model.settings.scale.apply(prices[-32:])
     with torch.no_grad():
@@ -168,6 +176,95 @@ def test_channels_that_are_read_together(tmp_path: Path) -> None:
     assert len(metrics(tmp_path / "run")["forecasts"][0]["attention"]["heads"]) == 2
 
 
+# The weighted mean
+
+
+def test_no_forecaster_validates_better_than_the_weighted_mean(seasonal: tuple[Path, str]) -> None:
+    values = metrics(seasonal[0])
+    scores = {name: errors["mse"] for name, errors in values["validation"]["forecasters"].items()}
+    assert set(scores) == {"model", "network", "linear model", "seasonal naive", "tomorrow = today"}
+    assert scores["model"] <= min(scores.values()) + 1e-9
+    sentence = values["combination"]
+    assert re.search(r"network \d+ %, linear model \d+ %, seasonal naive \d+ %, tomorrow = today \d+ %\.$", sentence)
+    for page in ("README.md", "report.html"):
+        assert sentence in (seasonal[0] / page).read_text("utf-8")
+
+
+@pytest.fixture
+def combined(seasonal: tuple[Path, str], tmp_path: Path) -> Path:
+    """The run's bundle, with a weight for every forecaster."""
+    model = heedful.load(seasonal[0], "forecasting", device="cpu")
+    weights = ForecastWeights(network=0.4, linear=0.3, seasonal=0.2, last=0.1)
+    model.settings = model.settings.changed(weights=weights)
+    model.save(tmp_path / "combined")
+    return tmp_path / "combined"
+
+
+def test_the_bundle_forecasts_the_weighted_mean(combined: Path, tmp_path: Path) -> None:
+    """Against each forecaster by hand, from the files of the bundle, in units of the file."""
+    model = heedful.load(combined, "forecasting", device="cpu")
+    context = waves(1200)[1000:1032]
+    scaled = model.settings.scale.apply(context)
+    with torch.no_grad():
+        network = model.module(torch.tensor(scaled)[None])[0].numpy()
+    weight = load_file(combined / "linear.safetensors")["weight"]
+    linear = scaled[-1] + np.append(scaled[:, 0] - scaled[-1], 1.0) @ weight
+    each = [model.settings.scale.undo(forecast)[:, 0] for forecast in (network, linear[:, None])]
+    wanted = 0.4 * each[0] + 0.3 * each[1] + 0.2 * context[-24:-18, 0] + 0.1 * context[-1, 0]
+    np.testing.assert_allclose(model.predict([context[:, 0].tolist()])[0], wanted, rtol=1e-6)
+    np.testing.assert_allclose(inspect(model, context[:, 0].tolist())["series"]["forecast"], wanted, rtol=1e-6)
+    path = table(tmp_path / "hours.csv", waves(1200)[1000:1038], hourly=True)
+    scores = ForecastingTask().evaluate(model, Files((path,)))["forecasters"]
+    error = ((wanted - waves(1200)[1032:1038, 0]) ** 2).mean()
+    assert scores["model"]["in units of the file"]["a"]["mse"] == pytest.approx(error, rel=1e-4)
+
+
+def test_bundle_without_the_linear_model_it_needs_is_refused(combined: Path) -> None:
+    (combined / "linear.safetensors").unlink()
+    with pytest.raises(BundleError, match=r"linear\.safetensors cannot be read"):
+        heedful.load(combined, "forecasting", device="cpu")
+
+
+def test_invalid_weights_are_refused() -> None:
+    with pytest.raises(ConfigError, match="weights are 0 or more and together 1"):
+        ForecastWeights(network=0.5, linear=0.4)
+    with pytest.raises(ConfigError, match="weights are 0 or more and together 1"):
+        ForecastWeights(network=1.5, linear=-0.5)
+    with pytest.raises(ConfigError, match=r"weights.seasonal is 0\.5, but there is no season"):
+        ForecastSettings(weights=ForecastWeights(network=0.5, seasonal=0.5))
+
+
+@pytest.mark.parametrize(
+    ("length", "changes", "reason"),
+    [
+        (300, {"combine": False}, "as combine=false says"),
+        (110, {}, "6 validation windows are too few to weigh the baselines by"),
+    ],
+)
+def test_a_network_that_forecasts_alone_is_said_to(
+    tmp_path: Path, length: int, changes: dict[str, Any], reason: str
+) -> None:
+    path = table(tmp_path / "hours.csv", waves(length), hourly=True)
+    model = run(tmp_path / "run", path, config(training={"steps": 3}, **changes))
+    assert model.settings.weights.network == 1
+    values = metrics(tmp_path / "run")
+    assert values["combination"].startswith("The network forecasts alone")
+    assert reason in values["combination"]
+    assert "network" not in values["sets"]["test"]["forecasters"]
+    context = waves(length)[-32:]
+    with torch.no_grad():
+        network = model.module(torch.tensor(model.settings.scale.apply(context))[None])[0].numpy()
+    np.testing.assert_allclose(model.predict([context]), [model.settings.scale.undo(network)], rtol=1e-6)
+
+
+def test_export_has_the_network_alone_and_says_so(combined: Path, tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match=r"the export has the network alone, whose share .* is 40 %"):
+        export_huggingface(combined, tmp_path / "hf")
+    mine, theirs = heedful.load(combined, device="cpu").module, read_checkpoint(tmp_path / "hf").module
+    for name, tensor in mine.state_dict().items():
+        assert torch.equal(theirs.state_dict()[name], tensor), name
+
+
 # What a plot is made from
 
 
@@ -182,7 +279,7 @@ def test_plot_data_has_attention_to_patches(seasonal: tuple[Path, str]) -> None:
     apart = 4 * np.abs(np.arange(n_patches)[:, None] - np.arange(n_patches))
     np.testing.assert_allclose(np.mean(attention["reach"]), (weights * apart).sum(axis=1).mean(), atol=1e-2)
     assert (look["times"][0], len(look["times"])) == ("2016-08-18 10:00:00", 38)
-    assert set(look["rivals"]) == {"tomorrow = today", "seasonal naive", "linear model"}
+    assert set(look["rivals"]) == {"tomorrow = today", "seasonal naive", "linear model", "network"}
 
 
 def test_plot_data_uses_the_row_of_its_column(tmp_path: Path) -> None:

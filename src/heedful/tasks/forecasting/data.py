@@ -10,10 +10,10 @@ Shapes: B windows, L steps of context, H of horizon, C channels. Rows R: what th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -33,6 +33,8 @@ from ..run.batches import EvenBatches
 SERIES = "series"  # the store, in a run's data
 MAX_SIZE_RATIO = 100.0  # series that differ more in size, the larger ones decide alone what is learned
 PARTS = {"train": "windows to train on", "valid": "windows to validate on", "test": "windows to test on"}
+SIZES = {"family", "context_length", "patch_length", "stride"}  # of a model: with one, all are as the preset has them
+LONGEST = 512  # steps of context that a long horizon leads to
 Values = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 Indexes = NDArray[np.int64]
@@ -73,6 +75,7 @@ class ForecastingConfig(RunConfig):
     data: SeriesConfig = field(default_factory=SeriesConfig)
     model: FamilyConfig = field(default_factory=lambda: config_of(ForecastingConfig.preset))
     loss: Literal["mse", "mae", "huber"] = "mse"  # Huber is squared up to an error of 1, then absolute
+    combine: bool = True  # Forecast a mean of the network and the baselines, weighted by the validation part
     training: TrainingConfig = field(
         default_factory=lambda: TrainingConfig(
             steps=4000,
@@ -85,6 +88,20 @@ class ForecastingConfig(RunConfig):
             label_smoothing=0.0,
         )
     )
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Read the settings; where the context is the default, it is six times the horizon, from 30 to 512 steps."""
+        model = values.get("model")
+        if isinstance(model, Mapping) and "horizon" in model and model.keys().isdisjoint(SIZES):
+            base, horizon, shortest = config_of(model.get("preset", cls.preset)), model["horizon"], PatchTSTConfig()
+            is_default = isinstance(base, PatchTSTConfig) and base.context_length == shortest.context_length
+            if is_default and isinstance(horizon, int):
+                context = min(max(6 * horizon, shortest.context_length), LONGEST)
+                patch = max(context // 16, shortest.patch_length)
+                sizes = {"context_length": context, "patch_length": patch, "stride": patch // 2}
+                values = {**values, "model": {**model, **sizes}}
+        return super().from_dict(values)
 
     def check(self) -> None:
         self.require(
@@ -198,10 +215,11 @@ class SeriesWindows:
         keep = ~context.isnan().any(dim=2)
         return WindowBatch(context.nan_to_num(0.0), keep, target.nan_to_num(0.0), counts, tuple(windows))
 
-    def in_order(self, size: int) -> Iterator[Indexes]:
-        """Yield the numbers of all windows in chunks; the last chunk may be smaller."""
-        for start in range(0, len(self), size):
-            yield np.arange(start, min(start + size, len(self)))
+    def in_order(self, size: int, every: int = 1) -> Iterator[Indexes]:
+        """Yield the numbers of all windows, or of one in `every`, in chunks; the last chunk may be smaller."""
+        numbers = np.arange(0, len(self), every)
+        for start in range(0, len(numbers), size):
+            yield numbers[start : start + size]
 
 
 class WindowBatches(EvenBatches[WindowBatch]):

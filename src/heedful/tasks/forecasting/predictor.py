@@ -25,18 +25,48 @@ from ..bundle import Bundle
 from ..inspection.document import Inspection, check_options, patch_token
 from ..predictor import InputKind, ItemError, OutputKind, Predictor
 from ..text_encoder import BATCH_TOKENS
-from .data import sees_a_patch
-from .scoring import Linear
+from .data import as_rows, as_windows, sees_a_patch
+from .scoring import LAST, LINEAR, NETWORK, SEASONAL, Forecast, Linear, rivals, weighted_mean
 
 FORMS = "a series is a list of numbers, a list of rows of numbers, or an array of one of these"
 LINEAR_FILE = "linear.safetensors"  # the linear model to beat, where training has made one
 
 
 @dataclass(frozen=True, kw_only=True)
+class ForecastWeights(Config):
+    """The weight of each forecaster in the forecast; by default the network forecasts alone."""
+
+    title: ClassVar[str] = "weights"
+
+    network: float = 1.0
+    linear: float = 0.0  # The linear model
+    seasonal: float = 0.0  # The last season, repeated
+    last: float = 0.0  # The last value, repeated
+
+    def check(self) -> None:
+        weights = self.to_dict().values()
+        valid = min(weights) >= 0 and abs(sum(weights) - 1) < 1e-3
+        self.require(valid, f"weights are 0 or more and together 1, not {self.to_dict()}")
+
+    @classmethod
+    def of(cls, weights: Mapping[str, float]) -> Self:
+        """Return the weights by the names of the forecasters."""
+        return cls(**{field: weights.get(name, 0.0) for field, name in FORECASTERS.items()})
+
+    def by_forecaster(self) -> dict[str, float]:
+        """Return the weights above 0 by the names of the forecasters."""
+        return {FORECASTERS[field]: weight for field, weight in self.to_dict().items() if weight}
+
+
+FORECASTERS = {"network": NETWORK, "linear": LINEAR, "seasonal": SEASONAL, "last": LAST}
+
+
+@dataclass(frozen=True, kw_only=True)
 class ForecastSettings(Config):
     """The names of the channels, in the order of a row; empty where they have none.
 
-    `scale` is what the training part was scaled by; `season` after how many steps the series comes again.
+    `scale` is what the training part was scaled by; `season` after how many steps the series comes again; `weights` are
+    those of the network and of the baselines in the forecast.
     """
 
     title: ClassVar[str] = "forecasting"
@@ -44,6 +74,7 @@ class ForecastSettings(Config):
     columns: tuple[str, ...] = ()
     scale: ColumnScale = field(default_factory=ColumnScale)
     season: int | None = None
+    weights: ForecastWeights = field(default_factory=ForecastWeights)
 
     def check(self) -> None:
         self.require(len(set(self.columns)) == len(self.columns), f"columns has a name twice: {self.columns}")
@@ -52,6 +83,10 @@ class ForecastSettings(Config):
             f"the scale is of {len(self.scale.width)} columns, but {len(self.columns)} are named",
         )
         self.require_positive("season")
+        self.require(
+            self.season is not None or not self.weights.seasonal,
+            f"weights.seasonal is {self.weights.seasonal}, but there is no season; set season",
+        )
 
 
 class PreparedSeries(NamedTuple):
@@ -76,7 +111,7 @@ class SeriesForecaster(Predictor[Any, Any]):
     item_name: ClassVar[str] = "series"
     input_kind: ClassVar[InputKind] = "series"
     output_kind: ClassVar[OutputKind] = "forecast"
-    linear: Linear | None = None  # to be judged beside
+    linear: Linear | None = None  # a baseline, and a part of the forecast where it has a weight
 
     def __init__(self, config: FamilyConfig, module: nn.Module, settings: ForecastSettings) -> None:
         super().__init__(config, module, settings)
@@ -93,7 +128,7 @@ class SeriesForecaster(Predictor[Any, Any]):
         prepared = [self._numbered(item, index) for index, item in enumerate(series)]
         if not prepared:
             return []
-        rows = self._forecast(np.concatenate([item.rows for item in prepared]))
+        rows = self.forecast(np.concatenate([item.rows for item in prepared]))
         each = np.split(rows, np.cumsum([len(item.rows) for item in prepared])[:-1])
         return [
             self._answer(item, forecast, index)
@@ -122,9 +157,24 @@ class SeriesForecaster(Predictor[Any, Any]):
                 )
         return PreparedSeries(rows, flat)
 
+    def forecast(self, context: NDArray[Any]) -> NDArray[np.float64]:
+        """Return (B, horizon, C) for scaled contexts (B, L, C): the mean of all forecasters, by their weights."""
+        forecasters, weights = self.forecasters(), self.settings.weights.by_forecaster()
+        return weighted_mean({name: forecasters[name](context) for name in weights}, weights)
+
+    def forecasters(self) -> dict[str, Forecast]:
+        """Return the network and the baselines, which a weighted mean can combine."""
+        sizes = self.module.context_length, self.module.head.horizon
+        return {**rivals(*sizes, self.settings.season, self.linear)[0], NETWORK: self.network}
+
+    def network(self, context: NDArray[Any]) -> NDArray[np.float64]:
+        """Return what the network alone forecasts, (B, horizon, C) for scaled contexts (B, L, C)."""
+        rows = as_rows(torch.from_numpy(context), self.module.embedding.n_channels)
+        return as_windows(torch.from_numpy(self._forecast(rows.numpy())), context.shape[2]).numpy()
+
     @torch.inference_mode()
-    def _forecast(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return (R, horizon, c) for (R, L, c), computed in batches."""
+    def _forecast(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the network's (R, horizon, c) for (R, L, c), computed in batches."""
         device, embedding = next(self.module.parameters()).device, self.module.embedding
         size = max(1, BATCH_TOKENS // embedding.n_patches(embedding.filling(rows.shape[1])))
         outputs: list[Tensor] = []
@@ -166,6 +216,16 @@ class SeriesForecaster(Predictor[Any, Any]):
     def from_checkpoint(cls, checkpoint: Imported, folder: Path) -> Self:
         """Return a published model; its channels have no names."""
         return cls(checkpoint.config, checkpoint.module, ForecastSettings())
+
+    def hf_files(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Warn that only the network is published."""
+        if (share := self.settings.weights.network) < 1:
+            warnings.warn(
+                f"the export has the network alone, whose share in this model's forecast is {100 * share:.0f} %; set "
+                "combine=false in training for a network that forecasts alone",
+                stacklevel=2,
+            )
+        return {}
 
     def inspect(self, item: Any, inspection: Inspection, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the look document of a series, or of a table in a file: the last window of one column.

@@ -1,5 +1,7 @@
 """Scores of forecasts over every window of a part, with baselines: naive, seasonal naive, and a linear model.
 
+A model's forecast can be a mean of its own and those of the baselines, with `convex_weights`.
+
 MSE and MAE are means over all windows, all steps of the horizon and all channels, in units of the training part's
 deviation: so they can be compared with what is published. By column they stand in the units of the file.
 
@@ -12,31 +14,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from math import gcd
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
-from torch import nn
 
 from ...errors import DataError
 from ...files import replacing
 from ..bundle import BundleError
 from ..scoring import Score
-from .data import Cut, SeriesWindows, as_windows, filled, windows_within
+from .data import SeriesWindows, filled, windows_within
 
 Forecast = Callable[[NDArray[Any]], NDArray[Any]]
+Weights = Mapping[str, float]  # by forecaster, together 1
 Array = NDArray[np.float64]
 
 LAST, SEASONAL, LINEAR = "tomorrow = today", "seasonal naive", "linear model"
-PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # as shares of the context's mean square
+PENALTIES = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 0.3, 1.0, 3.0, 10.0)  # as shares of the context's mean square
 FIT_TOKENS = 1 << 15  # patches at once: a bound on memory
-MODEL = "model"
-SPOKEN = {SEASONAL: "the seasonal naive forecast", LINEAR: "the linear model"}
+MODEL = "model"  # what the predictor answers
+NETWORK = "network"  # a member of its forecast beside the baselines
+ALONE = {NETWORK: 1.0}
+SPOKEN = {SEASONAL: "the seasonal naive forecast", LINEAR: "the linear model", NETWORK: "the network alone"}
 SCORE_TOKENS = 1 << 15  # patches at once
+SAMPLE_TOKENS = 1 << 18  # patches of the windows that stand for all of validation during training
 CLEAR = 1.96  # standard errors of a significant difference
 FEWEST = 8  # stretches of windows that a significance test needs
 
@@ -141,18 +147,27 @@ class Errors:
         return {"mse": self.mse, "mae": self.mae, "in units of the file": self.by_column}
 
 
-def errors_of(forecasts: Mapping[str, Forecast], windows: SeriesWindows) -> dict[str, Errors]:
-    """Return each forecaster's errors over all windows; DataError if none of them has a value to score."""
+def errors_of(
+    forecasts: Mapping[str, Forecast], windows: SeriesWindows, weights: Weights | None = None, *, every: int = 1
+) -> dict[str, Errors]:
+    """Return each forecaster's errors over one window in `every`; with weights, also those of their mean, as MODEL.
+
+    Raises:
+        DataError: None of the windows has a value to score.
+    """
     store, size = windows.store, windows.model
     counts: list[NDArray[np.int64]] = []  # of each window, by column
-    squares: dict[str, list[Array]] = {name: [] for name in forecasts}  # of each window
-    absolute = dict.fromkeys(forecasts, 0.0)
-    unscaled = {name: np.zeros((2, len(store.columns))) for name in forecasts}  # squares and absolutes, by column
-    for batch in windows.in_order(windows_within(SCORE_TOKENS, windows)):
+    names = [*([] if weights is None else [MODEL]), *forecasts]
+    squares: dict[str, list[Array]] = {name: [] for name in names}  # of each window
+    absolute = dict.fromkeys(names, 0.0)
+    unscaled = {name: np.zeros((2, len(store.columns))) for name in names}  # squares and absolutes, by column
+    for batch in windows.in_order(windows_within(SCORE_TOKENS, windows), every):
         cut = windows.cut(batch)
         counts.append(cut.counts.sum(axis=1))
-        for name, forecast in forecasts.items():
-            values = forecast(cut.context)
+        forecast = {name: forecaster(cut.context) for name, forecaster in forecasts.items()}
+        if weights is not None:
+            forecast[MODEL] = weighted_mean(forecast, weights)
+        for name, values in forecast.items():
             error = np.where(cut.counts, values - cut.target.astype(np.float64), 0.0)
             squares[name].append((error**2).sum(axis=(1, 2)))
             absolute[name] += float(np.abs(error).sum())
@@ -179,25 +194,53 @@ def errors_of(forecasts: Mapping[str, Forecast], windows: SeriesWindows) -> dict
     return errors
 
 
-def forecast_of(module: nn.Module, windows: SeriesWindows) -> Forecast:
-    """Return a module's forecast as a function of contexts."""
-    device = next(module.parameters()).device
+def weighted_mean(forecasts: Mapping[str, NDArray[Any]], weights: Weights) -> Array:
+    """Return the mean of the forecasts that have a weight."""
+    return np.sum([weight * forecasts[name] for name, weight in weights.items()], axis=0, dtype=np.float64)
 
-    @torch.inference_mode()
-    def forecast(context: NDArray[Any]) -> NDArray[Any]:
-        empty = np.zeros((len(context), 1, context.shape[2]), np.float32)
-        batch = windows.as_batch(Cut(context, empty, empty > 0)).to(device)
-        rows = module(batch.context, batch.keep)
-        return as_windows(rows.float().cpu(), context.shape[2]).numpy()
 
-    return forecast
+def convex_weights(forecasts: Mapping[str, Forecast], windows: SeriesWindows, every: int = 1) -> dict[str, float]:
+    """Return weights above 0, together 1, whose mean has the least squared error over one window in `every`.
+
+    A weight of 0 is left out, and so is a forecaster that fails to give numbers.
+    """
+    products = np.zeros((len(forecasts), len(forecasts)))
+    for batch in windows.in_order(windows_within(SCORE_TOKENS, windows), every):
+        cut = windows.cut(batch)
+        errors = [np.where(cut.counts, each(cut.context) - cut.target, 0.0).reshape(-1) for each in forecasts.values()]
+        products += np.stack(errors) @ np.stack(errors).T
+    return {name: weight for name, weight in zip(forecasts, _least_on_simplex(products), strict=True) if weight}
+
+
+def _least_on_simplex(products: Array) -> list[float]:
+    """Return the w ≥ 0 with sum 1 for which w · products · w is least: the best of the minima on every face."""
+    finite = np.flatnonzero(np.isfinite(products.diagonal()))
+    best, least = np.zeros(len(products)), np.inf
+    for size in range(1, len(finite) + 1):
+        for face in combinations(finite.tolist(), size):
+            inside = products[np.ix_(face, face)]
+            solved = np.ones(1) if size == 1 else np.linalg.lstsq(inside, np.ones(size), rcond=None)[0]
+            if solved.min() < 0 or not solved.sum() > 0:
+                continue
+            solved = solved / solved.sum()
+            if (value := solved @ inside @ solved) < least:
+                best, least = np.zeros(len(products)), value
+                best[list(face)] = solved
+    return [round(float(weight), 6) for weight in best]
+
+
+def sample_interval(windows: SeriesWindows, season: int | None) -> int:
+    """Return of how many windows one is enough to choose by; over time, these show every phase of the season."""
+    every = max(1, len(windows) // windows_within(SAMPLE_TOKENS, windows))
+    while gcd(every, season or 1) > 1:
+        every += 1
+    return every
 
 
 def rivals(
-    windows: SeriesWindows, season: int | None, linear: Linear | None
+    context_length: int, horizon: int, season: int | None, linear: Linear | None
 ) -> tuple[dict[str, Forecast], dict[str, str]]:
     """Return the forecasters to beat, and why the others are missing."""
-    horizon, context_length = windows.model.horizon, windows.model.context_length
     forecasters: dict[str, Forecast] = {LAST: last_value(horizon)}
     missing: dict[str, str] = {}
     if season is None:
@@ -214,15 +257,21 @@ def rivals(
 
 
 def evaluate_windows(
-    module: nn.Module, windows: SeriesWindows, season: int | None, linear: Linear | None
+    network: Forecast, windows: SeriesWindows, season: int | None, linear: Linear | None, weights: Weights = ALONE
 ) -> dict[str, Any]:
-    """Return what metrics.json holds for one part of the data."""
-    forecasters, missing = rivals(windows, season, linear)
-    errors = errors_of({MODEL: forecast_of(module, windows), **forecasters}, windows)
-    model, size = errors[MODEL], windows.model
+    """Return what metrics.json holds for one part of the data: the scores of the weighted mean and of each forecaster.
+
+    A network that forecasts alone is not listed again.
+    """
+    horizon = windows.model.horizon
+    forecasters, missing = rivals(windows.model.context_length, horizon, season, linear)
+    errors = errors_of({**forecasters, NETWORK: network}, windows, weights)
+    if weights == ALONE:
+        del errors[NETWORK]
+    model = errors[MODEL]
     n_values = int(model.counts.sum())
     units = "standardized" if windows.store.scale.width else "in units of the file"
-    signature = f"{units}, {len(windows):,} windows of {size.context_length} to {size.horizon} steps, none left out"
+    signature = f"{units}, {len(windows):,} windows of {windows.model.context_length} to {horizon} steps, none left out"
     scores = {}
     for name, item_errors in errors.items():
         of = "" if name == MODEL else f" of {name}"
@@ -232,11 +281,11 @@ def evaluate_windows(
     return {
         "n": len(windows),
         "values": n_values,
-        "unobserved": len(windows) * size.horizon * len(windows.store.columns) - n_values,
+        "unobserved": len(windows) * horizon * len(windows.store.columns) - n_values,
         "scores": scores,
         "forecasters": {name: item_errors.to_dict() for name, item_errors in errors.items()},
         "season": season,
-        "verdict": [compare(model, errors[name], name, size.horizon) for name in forecasters],
+        "verdict": [compare(model, errors[name], name, horizon) for name in errors if name != MODEL],
         "why_not": missing,
     }
 

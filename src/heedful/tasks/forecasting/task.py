@@ -37,8 +37,17 @@ from .data import (
     divide_series,
     prepare_series,
 )
-from .predictor import LINEAR_FILE, ForecastSettings, SeriesForecaster
-from .scoring import MODEL, SPOKEN, Linear, errors_of, evaluate_windows, forecast_of, rivals
+from .predictor import LINEAR_FILE, ForecastSettings, ForecastWeights, SeriesForecaster
+from .scoring import (
+    ALONE,
+    NETWORK,
+    SPOKEN,
+    Linear,
+    convex_weights,
+    errors_of,
+    evaluate_windows,
+    sample_interval,
+)
 
 CHANNELS = "the columns"
 LOOKS = 4
@@ -86,8 +95,9 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         return self.data.train.model
 
     def setup(self) -> None:
-        """Create the batches and monitor the MSE over all validation windows."""
+        """Create the batches and monitor the MSE over validation windows: all of them, or a sample of very many."""
         training = self.config.training
+        self.interval = sample_interval(self.data.valid, self.data.metadata.season)
         self.monitor = Monitor("mse", higher_is_better=False)
         self.batches = WindowBatches(self.data.train, training.batch_tokens, training.seed)
         self.counts_each = self.data.train.model.horizon * len(self.data.train.store.columns)
@@ -110,8 +120,8 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         return Loss(total, squares.detach(), batch.counts.sum())
 
     def validate(self, module: nn.Module) -> dict[str, float]:
-        windows = self.data.valid
-        errors = errors_of({MODEL: forecast_of(module, windows)}, windows)[MODEL]
+        network = self.predictor(module).network
+        errors = errors_of({NETWORK: network}, self.data.valid, every=self.interval)[NETWORK]
         return {"loss": errors.mse, "mse": errors.mse, "mae": errors.mae}
 
     def predictor(self, module: nn.Module) -> SeriesForecaster:
@@ -121,18 +131,28 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         return SeriesForecaster(self.model_config(), module, settings)
 
     def final_evaluation(self, predictor: SeriesForecaster) -> dict[str, Any]:
-        """Score all validation and test windows; the linear baseline goes into the bundle."""
+        """Weigh the forecasters by the validation windows, and score all validation and test windows."""
         windows, season = self.data.metadata.windows, self.data.metadata.season
         predictor.linear = Linear.fit(windows["train"], windows["valid"])
-        scores = {
-            part: evaluate_windows(predictor.module, windows[part], season, predictor.linear)
-            for part in ("valid", "test")
-        }
+        if (note := self._no_weights()) is None:
+            weights = ForecastWeights.of(convex_weights(predictor.forecasters(), windows["valid"], self.interval))
+            predictor.settings, note = predictor.settings.changed(weights=weights), _shares(weights)
+        scores = {part: _scored(predictor, windows[part], season) for part in ("valid", "test")}
         return {
             "validation": scores["valid"],
             "sets": {"test": scores["test"]},
             "forecasts": looks(predictor, windows["test"]),
+            "combination": note,
         }
+
+    def _no_weights(self) -> str | None:
+        """Return why the network forecasts alone; None if its forecast is combined with those of the baselines."""
+        n, horizon = len(self.data.valid), self.data.valid.model.horizon
+        if not self.config.combine:
+            return "The network forecasts alone, as combine=false says."
+        if n <= horizon:
+            return f"The network forecasts alone: {n:,} validation windows are too few to weigh the baselines by."
+        return None
 
     def identity(self) -> dict[str, str]:
         return {
@@ -168,7 +188,7 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
             spans = [(stored.start, max(0, stored.steps - size + 1)) for stored in store.series]
             windows = SeriesWindows(store, spans, model.changed(n_channels=len(store.columns)))
             season = predictor.settings.season or store.season
-            scores = evaluate_windows(predictor.module, windows, season, predictor.linear)
+            scores = _scored(predictor, windows, season)
             return {**scores, "forecasts": looks(predictor, windows), **refusals.to_dict()}
 
     def card_notes(self, predictor: SeriesForecaster, metrics: Mapping[str, Any]) -> list[str]:
@@ -182,11 +202,26 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         missing = [
             f"It was not compared with {SPOKEN.get(name, name)}: {why}." for name, why in test["why_not"].items()
         ]
-        return [f"On the test data, {test['n']:,} windows: {scores}.", *test["verdict"], *missing]
+        combination = [metrics["combination"]] if "combination" in metrics else []
+        return [f"On the test data, {test['n']:,} windows: {scores}.", *combination, *test["verdict"], *missing]
 
     def report_sections(self, predictor: SeriesForecaster, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         """Return plots of some windows with their attention."""
         return {"forecasts": [_plot(look) for look in metrics["forecasts"]]}
+
+
+def _scored(predictor: SeriesForecaster, windows: SeriesWindows, season: int | None) -> dict[str, Any]:
+    weights = predictor.settings.weights.by_forecaster()
+    return evaluate_windows(predictor.network, windows, season, predictor.linear, weights)
+
+
+def _shares(weights: ForecastWeights) -> str:
+    """Return a sentence that says what share each forecaster has in the forecast."""
+    network, linear, seasonal, last = (f"{100 * weight:.0f}" for weight in weights.to_dict().values())
+    return (
+        f"The forecast is a weighted mean, as validates best: network {network} %, linear model {linear} %, "
+        f"seasonal naive {seasonal} %, tomorrow = today {last} %."
+    )
 
 
 def _plot(look: Mapping[str, Any]) -> ForecastPlot:
@@ -257,7 +292,9 @@ def _look(predictor: SeriesForecaster, windows: SeriesWindows, window: int, colu
         return None
     begin = int(windows.begins([window])[0])
     times = [store.when(row) for row in range(begin, begin + model.context_length + model.horizon)]
-    others, _ = rivals(windows, predictor.settings.season, predictor.linear)
+    others = predictor.forecasters()
+    if predictor.settings.weights.by_forecaster() == ALONE:
+        del others[NETWORK]
 
     def readable(values: NDArray[Any]) -> list[float | None]:
         real = store.scale.undo(values)[0, :, column].tolist()
@@ -269,7 +306,7 @@ def _look(predictor: SeriesForecaster, windows: SeriesWindows, window: int, colu
         "times": None if times[0] is None else times,
         "context": readable(cut.context),
         "truth": readable(cut.target),
-        "forecast": readable(forecast_of(predictor.module, windows)(cut.context)),
+        "forecast": readable(predictor.forecast(cut.context)),
         "rivals": {name: readable(forecast(cut.context)) for name, forecast in others.items()},
         "attention": _attention(predictor, windows, cut, column),
     }
