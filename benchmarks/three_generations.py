@@ -75,7 +75,7 @@ def _run(name: str, family: Family, model: dict[str, Any], steps: int, runs: Pat
 
     def watching(event: Event) -> None:
         if isinstance(event, Trained):
-            speeds.append(event.tokens_per_second)
+            speeds.append(event.items_per_second)
             if event.step <= BEFORE_VALIDATION:
                 memory.append(_peak_memory())
             print(f"\r{name}: step {event.step}, loss {event.loss:.3f}   ", end="", file=sys.stderr, flush=True)

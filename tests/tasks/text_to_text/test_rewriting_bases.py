@@ -92,6 +92,7 @@ def test_a_published_model_is_trained_on_and_keeps_its_tokeniser(kind: str, file
     job = TextToTextTask().bind(config, TextToTextTask().open(config, tmp_path / "run/data"))
     longest = int(job.data.train.lengths[:, 1].max()) + 1
     assert own.min_new_tokens == 0
+    assert own.max_new_tokens is not None
     assert longest < own.max_new_tokens < 2 * longest + 20 < config.target_limit  # from the data
     before, after = (job.validate(module)["loss"] for module in (job.module.eval(), model.module))
     assert after < before - 0.5
