@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Self
 from ..errors import ConfigError, DataError
 
 OTHER = "-"  # in an order of columns, what is not read
-MAX_LISTED = 12  # columns in a message
 EXCERPT = 40  # characters of a cell in a message
 FEW, MANY = 5, 20  # rows that say nothing about what is usual, and rows that say much
 BEGINNING = 8  # characters; where most cells share them, they are some remark
@@ -33,22 +32,14 @@ class Selected(NamedTuple):
 
 @dataclass(frozen=True)
 class TableKind:
-    """What the tables of a task hold.
-
-    Attributes:
-        text, label: What the two necessary columns are called.
-        names: The usual names of each in headers, the likeliest first.
-        example: Of names for --columns.
-        prefix: What an optional column before the text is called; without one, two texts may have one label.
-        pairs: Usual names of two such texts.
-    """
+    """What the tables of a task hold: a text and a class, or a text and another one, perhaps with a prefix."""
 
     text: str
     label: str
-    names: Mapping[str, Sequence[str]]
-    example: str
-    prefix: str | None = None
-    pairs: Sequence[tuple[str, str]] = ()
+    names: Mapping[str, Sequence[str]]  # the usual ones in headers, the likeliest first
+    example: str  # of names for --columns
+    prefix: str | None = None  # what may stand before a text; without it, labels are classes, also of two texts
+    pairs: Sequence[tuple[str, str]] = ()  # usual names of two texts
 
     def roles(self, count: int) -> tuple[str, ...]:
         """Return what two or three columns are, in the order of --columns."""
@@ -135,6 +126,8 @@ class ColumnSelection:
             columns = [numbers[name.lower()] for name in self.names]
             given = kind.places(dict(zip(columns, kind.roles(len(columns)), strict=True)))
             has_keys = has_keys or any(name.lower() in index for name in self.names)
+        if usual is None and rows and not has_keys:  # a name that stands in other rows too is none
+            roles = {place: role for place, role in roles.items() if header[place] not in profiles[place].cells}
         places, note = given or usual, ""
         if places is None:
             guesses = list(self._guesses(profiles, {role: place for place, role in reversed(roles.items())}))
@@ -147,7 +140,7 @@ class ColumnSelection:
             text, label = (f"column {place + 1} ({_excerpt(header[place])})" for place in (*places.texts, places.label))
             first = "a header" if has_header else "an example"
             note = f"guessed: {text} is the {kind.text}, {label} the {kind.label}, and the first row is {first}"
-            note += f"; if not, give the numbers: --columns {places.label + 1},{places.texts[0] + 1}"
+            note += f" (the other way round: --columns {places.label + 1},{places.texts[0] + 1})"
         return Selected(places, has_header, note, self._doubt(header, profiles, places))
 
     def _usual(self, index: Mapping[str, int]) -> dict[int, str]:
@@ -212,15 +205,12 @@ class ColumnSelection:
 
     def _remedy(self, header: Sequence[str], profiles: Sequence[ColumnProfile]) -> str:
         """Return what columns there are, and an option that selects two."""
-        listed = ", ".join(f"{place} {_excerpt(name)}" for place, name in enumerate(header[:MAX_LISTED], 1))
-        there = f"there are {listed or 'none'}{', …' * (len(header) > MAX_LISTED)}"
+        there = "there are " + ", ".join(f"{place} {_excerpt(name)}" for place, name in enumerate(header, 1))
         if len(header) < 2:
             return f"{there}, and two are needed"
-        texts = sorted(range(len(header)), key=lambda place: -profiles[place].length)
-        text = texts[0] if self.kind.has_classes else min(texts[:2])
-        rest = [place for place in texts if place != text]
+        text, *rest = sorted(range(len(header)), key=lambda place: -profiles[place].length)
         label = min(rest, key=lambda place: (profiles[place].distinct == 1, profiles[place].distinct))
-        label = label if self.kind.has_classes else rest[0]
+        text, label = (text, label) if self.kind.has_classes else sorted((text, rest[0]))
         return (
             f"{there}. Give the names or numbers of the {self.kind.text} and the {self.kind.label}, in this order: "
             f"--columns {text + 1},{label + 1}"

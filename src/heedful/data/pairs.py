@@ -106,14 +106,7 @@ def clean(
 ) -> Iterable[Pair]:
     """Return the pairs worth keeping, tidied, which can be read several times.
 
-    The limits that no setting sets follow from all pairs, so that these are stored once before some are dropped.
-
-    Args:
-        pairs: The pairs as they were read.
-        config: The settings.
-        source_language, target_language: The codes of the languages.
-        reading: Counts what is kept and dropped.
-        store: Keeps pairs that are read once, to be read several times.
+    The limits that no setting sets follow from all pairs, which `store` keeps until these limits are known.
 
     Raises:
         DataError: no pair is kept, or most of a file is in the wrong direction.
@@ -130,7 +123,8 @@ def clean(
     for pair in kept.pairs:
         if fault := next((reason for reason, broken in rules if broken(pair)), None):
             reading.drop_kept(fault, pair.place, *pair.texts)
-            reading.advise(fault, distribution.setting(fault), pair.texts)
+            name, needed = _SETTINGS[fault]
+            reading.advise(fault, f"data.{name}", needed(pair), pair.texts)
     kept.rules += [rule for rule in rules if rule[0] in reading.dropped]
     if not reading.kept:
         why = "; ".join(f"{reason}: {tally}" for reason, tally in reading.dropped.items())
@@ -157,18 +151,15 @@ def _tidied(
     reading: PairReport,
 ) -> Iterator[Pair]:
     """Yield the pairs that break no rule but those whose limits follow from the data."""
-    longest = config.max_characters or _MAX_CHARACTERS
+    longest = _SHRINKS * (config.max_characters or _MAX_CHARACTERS)
     rules = _rules(config, direction)
     for raw in pairs:
         # What will be dropped for its length anyway is not composed, since that can take very long.
         collapsed = [" ".join(text.split()) for text in raw.texts]
-        source, target = (nfc(text) if len(text) <= _SHRINKS * longest else text for text in collapsed)
+        source, target = (nfc(text) if len(text) <= longest else text for text in collapsed)
         pair = Pair(source, target, raw.file, raw.line)
         if fault := next((reason for reason, broken in rules if broken(pair)), None):
             reading.drop(fault, pair.place)
-            if fault == TOO_LONG and config.max_characters is None:
-                distribution.add(pair)
-                reading.advise(fault, distribution.setting(fault), pair.texts)
             continue
         distribution.add(pair, is_foreign=direction.lacks_script(pair))
         reading.keep(*pair.texts)
@@ -201,7 +192,7 @@ def _rules(config: CleaningConfig, direction: _Direction) -> list[tuple[str, Rul
         ("lone surrogate", lambda pair: bool(_SURROGATE.search(pair.source) or _SURROGATE.search(pair.target))),
         ("control character", lambda pair: bool(_CONTROL.search(pair.source) or _CONTROL.search(pair.target))),
         ("empty", lambda pair: not pair.source or not pair.target),
-        *_limit_rules({"max_characters": _MAX_CHARACTERS, **config.limits}, direction.is_wrong),
+        *_limit_rules(config.limits, direction.is_wrong),
     ]
     if config.check_script is None:  # whatever is decided later, a file in the wrong direction is noticed at once
         rules.append((WRONG_SCRIPT, lambda pair: direction.is_wrong(pair) and False))
@@ -210,23 +201,31 @@ def _rules(config: CleaningConfig, direction: _Direction) -> list[tuple[str, Rul
     return rules
 
 
+def _length(pair: Pair) -> int:
+    return max(map(len, pair.texts))
+
+
+def _unevenness(pair: Pair) -> float:
+    return (_length(pair) - _SLACK) / min(map(len, pair.texts))
+
+
 TOO_LONG, TOO_UNEVEN, WRONG_SCRIPT = "too long", "too uneven", "wrong script"
-_SETTINGS = {TOO_LONG: "max_characters", TOO_UNEVEN: "max_ratio", WRONG_SCRIPT: "check_script"}
+# The setting for each reason, and its value that would keep a pair.
+_SETTINGS: dict[str, tuple[str, Callable[[Pair], int | str]]] = {
+    TOO_LONG: ("max_characters", _length),
+    TOO_UNEVEN: ("max_ratio", lambda pair: math.ceil(_unevenness(pair))),
+    WRONG_SCRIPT: ("check_script", lambda pair: "false"),
+}
 
 
 def _limit_rules(limits: Mapping[str, Any], is_foreign: Rule) -> list[tuple[str, Rule]]:
     """Return the rules for these limits of lengths and scripts."""
-
-    def is_uneven(pair: Pair) -> bool:
-        shorter, longer = sorted(map(len, pair.texts))
-        return bool(longer > limits["max_ratio"] * shorter + _SLACK)
-
     rules: dict[str, Rule] = {
-        TOO_LONG: lambda pair: max(map(len, pair.texts)) > limits["max_characters"],
-        TOO_UNEVEN: is_uneven,
+        TOO_LONG: lambda pair: _length(pair) > limits["max_characters"],
+        TOO_UNEVEN: lambda pair: _unevenness(pair) > limits["max_ratio"],
         WRONG_SCRIPT: is_foreign,
     }
-    return [(reason, rule) for reason, rule in rules.items() if limits.get(_SETTINGS[reason])]
+    return [(reason, rule) for reason, rule in rules.items() if limits.get(_SETTINGS[reason][0])]
 
 
 class _Distribution:
@@ -237,12 +236,12 @@ class _Distribution:
         self._ratios: Counter[int] = Counter()
         self._longest, self._most_uneven, self._n_foreign = 0, 0.0, 0
 
-    def add(self, pair: Pair, *, is_foreign: bool = False) -> None:
-        shorter, longer = sorted(map(len, pair.texts))
-        self._lengths[math.ceil(_BINS * math.log(longer))] += 1
-        self._ratios[math.ceil(_BINS * math.log(longer / shorter))] += 1
-        self._longest = max(self._longest, longer)
-        self._most_uneven = max(self._most_uneven, (longer - _SLACK) / shorter)
+    def add(self, pair: Pair, *, is_foreign: bool) -> None:
+        length = _length(pair)
+        self._lengths[math.ceil(_BINS * math.log(length))] += 1
+        self._ratios[math.ceil(_BINS * math.log(length / min(map(len, pair.texts))))] += 1
+        self._longest = max(self._longest, length)
+        self._most_uneven = max(self._most_uneven, _unevenness(pair))
         self._n_foreign += is_foreign
 
     def limits(self, config: CleaningConfig) -> dict[str, Any]:
@@ -254,15 +253,6 @@ class _Distribution:
             "check_script": self._n_foreign < _MAX_FOREIGN * self._lengths.total() or self._lengths.total() < _FEW,
         }
         return {name: value for name, value in fitting.items() if name not in config.limits}
-
-    def setting(self, reason: str) -> str:
-        """Return the setting that keeps all pairs which a default limit drops."""
-        value = {
-            TOO_LONG: str(self._longest),
-            TOO_UNEVEN: f"{math.ceil(self._most_uneven)}",
-            WRONG_SCRIPT: "false",
-        }
-        return f"data.{_SETTINGS[reason]}={value[reason]}"
 
 
 def _fence(bins: Counter[int]) -> float:

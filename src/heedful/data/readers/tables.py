@@ -70,7 +70,7 @@ def _pairs(
             source, target = guess or (source, target)
             file.tell(
                 f"guessed: column {source + 1} is {languages.source}, column {target + 1} {languages.target}, and the "
-                f"others are not read; if not, give the numbers: --columns {target + 1},{source + 1}"
+                f"others are not read (the other way round: --columns {target + 1},{source + 1})"
             )
         for place, code in ((source, languages.source), (target, languages.target)):
             if place < len(profiles) and profiles[place].is_odd:
