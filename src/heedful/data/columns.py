@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Self
 from ..errors import ConfigError, DataError
 
 OTHER = "-"  # in an order of columns, what is not read
-EXCERPT = 40  # characters of a cell in a message
 FEW, MANY = 5, 20  # rows that say nothing about what is usual, and rows that say much
 BEGINNING = 8  # characters; where most cells share them, they are some remark
 HEADER_WORDS = 3  # that the name of a column has at most
@@ -45,11 +44,6 @@ class TableKind:
         """Return what two or three columns are, in the order of --columns."""
         several = (self.text, self.text, self.label) if self.prefix is None else (self.text, self.label, self.prefix)
         return several if count == 3 else (self.text, self.label)
-
-    @property
-    def has_classes(self) -> bool:
-        """Whether the label is one of few, and not a text itself."""
-        return self.prefix is None
 
     def places(self, roles: Mapping[int, str]) -> ColumnPlaces | None:
         """Return the columns in the order of their use; None without a text or a label."""
@@ -99,12 +93,7 @@ class ColumnSelection:
         return cls(kind, names=names)
 
     def select(self, header: Sequence[str], rows: Sequence[Sequence[Any]], *, has_keys: bool = False) -> Selected:
-        """Select the columns of a table.
-
-        Args:
-            header: The cells of its first row, or the keys of its objects.
-            rows: Some of the next rows, each with as many cells.
-            has_keys: The header is certainly one.
+        """Select the columns of a table from its first row, or its keys, and some of the next rows, all as wide.
 
         Raises:
             DataError: The columns are not there, or cannot be guessed.
@@ -137,7 +126,7 @@ class ColumnSelection:
             places = ColumnPlaces((guesses[0][0],), guesses[0][1])
         has_header = has_keys or bool(roles) or self._is_header(header, profiles, places)
         if given is None and usual is None:
-            text, label = (f"column {place + 1} ({_excerpt(header[place])})" for place in (*places.texts, places.label))
+            text, label = (f"column {place + 1} ({header[place]!r:.40})" for place in (*places.texts, places.label))
             first = "a header" if has_header else "an example"
             note = f"guessed: {text} is the {kind.text}, {label} the {kind.label}, and the first row is {first}"
             note += f" (the other way round: --columns {places.label + 1},{places.texts[0] + 1})"
@@ -159,7 +148,7 @@ class ColumnSelection:
         free = [place for place in range(len(profiles)) if place not in known.values()]
         texts = [place for place in texts_among(profiles) if place in free]
         text, label = known.get(self.kind.text), known.get(self.kind.label)
-        if not self.kind.has_classes:
+        if self.kind.prefix is not None:
             rest = free if len(profiles) == 2 else texts
             if len(rest) == (text is None) + (label is None):
                 yield rest[0] if text is None else text, rest[-1] if label is None else label
@@ -182,35 +171,39 @@ class ColumnSelection:
         text, label = header[places.texts[0]], profiles[places.label]
         is_new = label.repeats and label.n >= FEW and header[places.label] not in label.cells
         is_short = len(text.split()) <= HEADER_WORDS and len(text) < profiles[places.texts[0]].length
-        return self.kind.has_classes and is_new and is_short
+        return self.kind.prefix is None and is_new and is_short
 
     def _doubt(self, header: Sequence[str], profiles: Sequence[ColumnProfile], places: ColumnPlaces) -> str:
         """Return a warning if a column obviously holds something else than what it is read as."""
         text, label = places.texts[0], places.label
         others = [place for place in texts_among(profiles) if place not in (text, label)]
-        others += [label] if self.kind.has_classes and profiles[label].is_text else []
+        others += [label] if self.kind.prefix is None and profiles[label].is_text else []
         better = next(iter(others), None)
         if profiles[text].is_odd and better is not None:
             other = text if better == label else label
             return (
-                f"column {text + 1}, read as the {self.kind.text}, holds no words ({profiles[text].cells[0]!r}), but "
+                f"column {text + 1}, read as the {self.kind.text}, has no words ({profiles[text].cells[0]!r:.40}), but "
                 f"column {better + 1} does; if that is the {self.kind.text}: --columns {better + 1},{other + 1}"
             )
-        if self.kind.has_classes and profiles[label].n >= MANY and profiles[label].distinct > 0.9 * profiles[label].n:
+        if (
+            self.kind.prefix is None
+            and profiles[label].n >= MANY
+            and profiles[label].distinct > 0.9 * profiles[label].n
+        ):
             return (
                 f"nearly every row has a {self.kind.label} of its own in column {label + 1}, such as "
-                f"{_excerpt(profiles[label].cells[0])}; if these are no classes, say which are: --columns {text + 1},…"
+                f"{profiles[label].cells[0]!r:.40}; if these are no classes, say which are: --columns {text + 1},…"
             )
         return ""
 
     def _remedy(self, header: Sequence[str], profiles: Sequence[ColumnProfile]) -> str:
         """Return what columns there are, and an option that selects two."""
-        there = "there are " + ", ".join(f"{place} {_excerpt(name)}" for place, name in enumerate(header, 1))
+        there = "there are " + ", ".join(f"{place} {name!r:.40}" for place, name in enumerate(header, 1))
         if len(header) < 2:
             return f"{there}, and two are needed"
         text, *rest = sorted(range(len(header)), key=lambda place: -profiles[place].length)
         label = min(rest, key=lambda place: (profiles[place].distinct == 1, profiles[place].distinct))
-        text, label = (text, label) if self.kind.has_classes else sorted((text, rest[0]))
+        text, label = (text, label) if self.kind.prefix is None else sorted((text, rest[0]))
         return (
             f"{there}. Give the names or numbers of the {self.kind.text} and the {self.kind.label}, in this order: "
             f"--columns {text + 1},{label + 1}"
@@ -227,7 +220,3 @@ def texts_among(profiles: Sequence[ColumnProfile]) -> list[int]:
 def are_numbers(columns: Sequence[str] | None) -> bool:
     """Whether columns are given by numbers that count from 1."""
     return bool(columns) and all(name.isdecimal() and int(name) > 0 for name in columns or ())
-
-
-def _excerpt(cell: str) -> str:
-    return repr(cell if len(cell) <= EXCERPT else f"{cell[:EXCERPT]}…")

@@ -16,7 +16,6 @@ from ..pairs import Pair
 from .files import ARRAY, InputFile, OtherLanguageError, TableRow, suffix_of
 
 N_SAMPLED = 1000  # rows that are looked at before columns are selected
-MIN_ROWS = 2  # of a table whose name does not say that it is one
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
 
@@ -99,18 +98,18 @@ def table_rows(file: InputFile, head: bytes) -> Iterator[tuple[int, list[str]]] 
 
 
 def delimiter_of(head: bytes, *, is_certain: bool = True) -> str | None:
-    """Return what stands between the cells of a table with quoted cells; None if no row has two.
+    """Return what stands between the cells of a table with quoted cells; None if there is none.
 
     Unless it is certain that this is such a table, all rows must have the same number of cells.
     """
-    *lines, last = head.decode(errors="ignore").strip().splitlines() or [""]
-    shares: dict[str, float] = {}
-    for delimiter in DELIMITERS:
-        rows = [len(cells) for cells in csv.reader(lines or [last], delimiter=delimiter) if cells]
-        width, count = Counter(rows).most_common(1)[0] if rows else (1, 0)
-        if width > 1 and (is_certain or (count == len(rows) >= MIN_ROWS)):
-            shares[delimiter] = count / len(rows)
-    return max(shares, key=lambda delimiter: shares[delimiter], default=None)
+    lines = head.decode(errors="ignore").strip().splitlines()[:-1] or [head.decode(errors="ignore").strip()]
+
+    def evenness(delimiter: str) -> float:
+        width, count = Counter(map(len, csv.reader(lines, delimiter=delimiter))).most_common(1)[0]
+        return count / len(lines) if width > 1 else 0.0
+
+    best = max(DELIMITERS, key=evenness)
+    return best if evenness(best) > (0.0 if is_certain else 0.999) and (is_certain or len(lines) > 1) else None
 
 
 def is_json(head: bytes) -> bool:
