@@ -100,12 +100,12 @@ class ColumnSelection:
         """
         kind, profiles = self.kind, [ColumnProfile(cells) for cells in zip(*(rows or [header]), strict=True)]
         index = {name.strip().lower(): place for place, name in reversed(list(enumerate(header)))}
-        roles = self._usual(index)
-        usual, given = kind.places(roles), kind.places(dict(enumerate(self.order)))
+        roles = self._roles_by_name(index)
+        in_header, by_option = kind.places(roles), kind.places(dict(enumerate(self.order)))
         if len(self.order) > len(header):
             order = ",".join(self.order)
             raise DataError(f"{order}: there are only {len(header)} columns; {self._remedy(header, profiles)}")
-        if given and usual and given != usual:
+        if by_option and in_header and by_option != in_header:
             order = ",".join(self.order)
             raise DataError(f"the header names the columns {','.join(header)}, but {order} was asked for")
         if self.names:
@@ -113,11 +113,11 @@ class ColumnSelection:
             if absent := [name for name in self.names if name.lower() not in numbers]:
                 raise DataError(f"no columns are named {', '.join(absent)}; {self._remedy(header, profiles)}")
             columns = [numbers[name.lower()] for name in self.names]
-            given = kind.places(dict(zip(columns, kind.roles(len(columns)), strict=True)))
+            by_option = kind.places(dict(zip(columns, kind.roles(len(columns)), strict=True)))
             has_keys = has_keys or any(name.lower() in index for name in self.names)
-        if usual is None and rows and not has_keys:  # a name that stands in other rows too is none
+        if in_header is None and rows and not has_keys:  # a name that stands in other rows too is none
             roles = {place: role for place, role in roles.items() if header[place] not in profiles[place].cells}
-        places, note = given or usual, ""
+        places, note = by_option or in_header, ""
         if places is None:
             guesses = list(self._guesses(profiles, {role: place for place, role in reversed(roles.items())}))
             if len(guesses) != 1:
@@ -125,14 +125,14 @@ class ColumnSelection:
                 raise DataError(f"no columns are {usually}; {self._remedy(header, profiles)}")
             places = ColumnPlaces((guesses[0][0],), guesses[0][1])
         has_header = has_keys or bool(roles) or self._is_header(header, profiles, places)
-        if given is None and usual is None:
+        if by_option is None and in_header is None:
             text, label = (f"column {place + 1} ({header[place]!r:.40})" for place in (*places.texts, places.label))
             first = "a header" if has_header else "an example"
             note = f"guessed: {text} is the {kind.text}, {label} the {kind.label}, and the first row is {first}"
             note += f" (the other way round: --columns {places.label + 1},{places.texts[0] + 1})"
         return Selected(places, has_header, note, self._doubt(header, profiles, places))
 
-    def _usual(self, index: Mapping[str, int]) -> dict[int, str]:
+    def _roles_by_name(self, index: Mapping[str, int]) -> dict[int, str]:
         """Return what the columns with usual names hold; an order that has no prefix leaves it out."""
         ignored = self.kind.prefix if self.order and self.kind.prefix not in self.order else None
         pair = next(((a, b) for a, b in self.kind.pairs if a in index and b in index), ())
@@ -143,11 +143,11 @@ class ColumnSelection:
                 roles.setdefault(place, role)
         return roles
 
-    def _guesses(self, profiles: Sequence[ColumnProfile], known: Mapping[str, int]) -> Iterator[tuple[int, int]]:
+    def _guesses(self, profiles: Sequence[ColumnProfile], fixed: Mapping[str, int]) -> Iterator[tuple[int, int]]:
         """Yield the columns that could be the text and the label; those with usual names are known."""
-        free = [place for place in range(len(profiles)) if place not in known.values()]
+        free = [place for place in range(len(profiles)) if place not in fixed.values()]
         texts = [place for place in texts_among(profiles) if place in free]
-        text, label = known.get(self.kind.text), known.get(self.kind.label)
+        text, label = fixed.get(self.kind.text), fixed.get(self.kind.label)
         if self.kind.prefix is not None:
             rest = free if len(profiles) == 2 else texts
             if len(rest) == (text is None) + (label is None):

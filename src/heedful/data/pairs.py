@@ -26,7 +26,11 @@ _SLACK = 20  # characters by which short texts may differ, whatever the ratio
 _SHRINKS = 4  # at most so many code points become one in NFC
 _ENOUGH = 1000  # pairs of a file after which its direction is judged
 _FEW = 100  # pairs whose lengths say nothing of what is usual
-_USUAL: dict[str, Any] = {"max_characters": 1000, "max_ratio": 5.0, "check_script": True}  # the least where none is set
+_LEAST_LIMITS: dict[str, Any] = {
+    "max_characters": 1000,
+    "max_ratio": 5.0,
+    "check_script": True,
+}  # the least where none is set
 _MAX_CHARACTERS = 20_000  # of any text where no limit is set
 _MAX_FOREIGN = 0.2  # the share of texts in another script from which on this is no accident
 _BINS = 10  # in which the logarithm of a length or a ratio is counted, for a factor of e
@@ -88,7 +92,7 @@ class CleaningConfig(Config):
     @property
     def limits(self) -> dict[str, Any]:
         """The limits that are set, and do not follow from the data."""
-        return {name: value for name in _USUAL if (value := getattr(self, name)) is not None}
+        return {name: value for name in _LEAST_LIMITS if (value := getattr(self, name)) is not None}
 
 
 def tidy(text: str) -> str:
@@ -114,22 +118,22 @@ def clean(
     reading = PairReport() if reading is None else reading
     direction = _Direction(source_language, target_language, reading)
     distribution = _Distribution()
-    kept = CleanPairs(store(_tidied(pairs, config, direction, distribution, reading)), [])
+    clean_pairs = CleanPairs(store(_tidied(pairs, config, direction, distribution, reading)), [])
     limits = distribution.limits(config)
-    if unusual := {name: value for name, value in limits.items() if value != _USUAL[name]}:
+    if unusual := {name: value for name, value in limits.items() if value != _LEAST_LIMITS[name]}:
         values = ", ".join(f"data.{name}={str(value).lower()}" for name, value in unusual.items())
-        reading.notes.append(f"limits that fit the data: {values}")
+        reading.notes += [f"limits that fit the data: {values}"]
     rules = _limit_rules(limits, direction.lacks_script)
-    for pair in kept.pairs:
+    for pair in clean_pairs.pairs:
         if fault := next((reason for reason, broken in rules if broken(pair)), None):
             reading.drop_kept(fault, pair.place, *pair.texts)
             name, needed = _SETTINGS[fault]
             reading.advise(fault, f"data.{name}", needed(pair), pair.texts)
-    kept.rules += [rule for rule in rules if rule[0] in reading.dropped]
+    clean_pairs.rules += [rule for rule in rules if rule[0] in reading.dropped]
     if not reading.kept:
         why = "; ".join(f"{reason}: {tally}" for reason, tally in reading.dropped.items())
         raise DataError(f"no sentence pair is left to use ({why or 'there was none'})")
-    return kept
+    return clean_pairs
 
 
 @dataclass
@@ -248,8 +252,8 @@ class _Distribution:
         """Return the limits that are not set. What a tenth of the pairs exceed is no fault of theirs."""
         fence = math.ceil(_fence(self._lengths)), round(_fence(self._ratios), 1)
         fitting = {
-            "max_characters": max(_USUAL["max_characters"], min(self._longest, fence[0], _MAX_CHARACTERS)),
-            "max_ratio": max(_USUAL["max_ratio"], min(math.ceil(self._most_uneven), fence[1])),
+            "max_characters": max(_LEAST_LIMITS["max_characters"], min(self._longest, fence[0], _MAX_CHARACTERS)),
+            "max_ratio": max(_LEAST_LIMITS["max_ratio"], min(math.ceil(self._most_uneven), fence[1])),
             "check_script": self._n_foreign < _MAX_FOREIGN * self._lengths.total() or self._lengths.total() < _FEW,
         }
         return {name: value for name, value in fitting.items() if name not in config.limits}

@@ -16,7 +16,7 @@ from ..pairs import Pair
 from .files import ARRAY, InputFile, OtherLanguageError, TableRow, suffix_of
 
 N_SAMPLED = 1000  # rows that are looked at before columns are selected
-DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+DELIMITERS = {",": "comma-separated text", ";": "semicolon-separated text", "\t": "tab-separated text"}
 
 
 def looks_tabbed(head: bytes) -> bool:
@@ -89,7 +89,7 @@ def table_rows(file: InputFile, head: bytes) -> Iterator[tuple[int, list[str]]] 
     ending, tabbed = suffix_of(file.path), looks_tabbed(head)
     delimiter = delimiter_of(head, is_certain=ending == ".csv")
     if (ending == ".csv" and not (tabbed and b"," not in head.lstrip().split(b"\n")[0])) or (delimiter and not tabbed):
-        file.begin(f"{DELIMITERS[delimiter or ',']}-separated text")
+        file.begin(DELIMITERS[delimiter or ","])
         return file.filled_rows(file.quoted_rows(delimiter or ","))
     if tabbed or ending in (".tsv", ".tab"):
         file.begin("tab-separated text")
