@@ -81,7 +81,7 @@ def test_columns_are_guessed_and_named(case: str, tmp_path: Path) -> None:
     assert re.search(rf"column {columns.index(text) + 1} .*column {columns.index(label) + 1} ", note)
     assert (("is a header" in note) if header else ("is an example" in note)) or read is pairs
     # The option in the note is for the other way round.
-    other = tuple(note.split("--columns ")[1].split(":")[0].split(" ")[0].split(","))
+    other = tuple(note.split("--columns ")[1].split(")")[0].split(","))
     assert other == (str(columns.index(label) + 1), str(columns.index(text) + 1))
 
 

@@ -112,6 +112,8 @@ def _evaluate_translator(
     pairs = read_set(files, translator.settings.source, translator.settings.target, report)
     for reason, tally in report.dropped.items():
         warn(f"warning: dropped, {reason}: {tally}")
+    for sentence in (*report.to_dict().get("notes", ()), *report.cautions):
+        warn(sentence)
     gold = None if alignments is None else read_alignments(alignments, pairs)
     if gold is not None and not has_attention(translator):
         raise DataError(f"{model} has no attention to compare with --alignments")

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple, Self
 from ..errors import ConfigError, DataError
 
 OTHER = "-"  # in an order of columns, what is not read
-MAX_LISTED = 12  # columns in a message
-EXCERPT = 40  # characters of a cell in a message
 FEW, MANY = 5, 20  # rows that say nothing about what is usual, and rows that say much
 BEGINNING = 8  # characters; where most cells share them, they are some remark
 HEADER_WORDS = 3  # that the name of a column has at most
@@ -33,32 +31,19 @@ class Selected(NamedTuple):
 
 @dataclass(frozen=True)
 class TableKind:
-    """What the tables of a task hold.
-
-    Attributes:
-        text, label: What the two necessary columns are called.
-        names: The usual names of each in headers, the likeliest first.
-        example: Of names for --columns.
-        prefix: What an optional column before the text is called; without one, two texts may have one label.
-        pairs: Usual names of two such texts.
-    """
+    """What the tables of a task hold: a text and a class, or a text and another one, perhaps with a prefix."""
 
     text: str
     label: str
-    names: Mapping[str, Sequence[str]]
-    example: str
-    prefix: str | None = None
-    pairs: Sequence[tuple[str, str]] = ()
+    names: Mapping[str, Sequence[str]]  # the usual ones in headers, the likeliest first
+    example: str  # of names for --columns
+    prefix: str | None = None  # what may stand before a text; without it, labels are classes, also of two texts
+    pairs: Sequence[tuple[str, str]] = ()  # usual names of two texts
 
     def roles(self, count: int) -> tuple[str, ...]:
         """Return what two or three columns are, in the order of --columns."""
         several = (self.text, self.text, self.label) if self.prefix is None else (self.text, self.label, self.prefix)
         return several if count == 3 else (self.text, self.label)
-
-    @property
-    def has_classes(self) -> bool:
-        """Whether the label is one of few, and not a text itself."""
-        return self.prefix is None
 
     def places(self, roles: Mapping[int, str]) -> ColumnPlaces | None:
         """Return the columns in the order of their use; None without a text or a label."""
@@ -108,24 +93,19 @@ class ColumnSelection:
         return cls(kind, names=names)
 
     def select(self, header: Sequence[str], rows: Sequence[Sequence[Any]], *, has_keys: bool = False) -> Selected:
-        """Select the columns of a table.
-
-        Args:
-            header: The cells of its first row, or the keys of its objects.
-            rows: Some of the next rows, each with as many cells.
-            has_keys: The header is certainly one.
+        """Select the columns of a table from its first row, or its keys, and some of the next rows, all as wide.
 
         Raises:
             DataError: The columns are not there, or cannot be guessed.
         """
         kind, profiles = self.kind, [ColumnProfile(cells) for cells in zip(*(rows or [header]), strict=True)]
         index = {name.strip().lower(): place for place, name in reversed(list(enumerate(header)))}
-        roles = self._usual(index)
-        usual, given = kind.places(roles), kind.places(dict(enumerate(self.order)))
+        roles = self._roles_by_name(index)
+        in_header, by_option = kind.places(roles), kind.places(dict(enumerate(self.order)))
         if len(self.order) > len(header):
             order = ",".join(self.order)
             raise DataError(f"{order}: there are only {len(header)} columns; {self._remedy(header, profiles)}")
-        if given and usual and given != usual:
+        if by_option and in_header and by_option != in_header:
             order = ",".join(self.order)
             raise DataError(f"the header names the columns {','.join(header)}, but {order} was asked for")
         if self.names:
@@ -133,9 +113,11 @@ class ColumnSelection:
             if absent := [name for name in self.names if name.lower() not in numbers]:
                 raise DataError(f"no columns are named {', '.join(absent)}; {self._remedy(header, profiles)}")
             columns = [numbers[name.lower()] for name in self.names]
-            given = kind.places(dict(zip(columns, kind.roles(len(columns)), strict=True)))
+            by_option = kind.places(dict(zip(columns, kind.roles(len(columns)), strict=True)))
             has_keys = has_keys or any(name.lower() in index for name in self.names)
-        places, note = given or usual, ""
+        if in_header is None and rows and not has_keys:  # a name that stands in other rows too is none
+            roles = {place: role for place, role in roles.items() if header[place] not in profiles[place].cells}
+        places, note = by_option or in_header, ""
         if places is None:
             guesses = list(self._guesses(profiles, {role: place for place, role in reversed(roles.items())}))
             if len(guesses) != 1:
@@ -143,14 +125,14 @@ class ColumnSelection:
                 raise DataError(f"no columns are {usually}; {self._remedy(header, profiles)}")
             places = ColumnPlaces((guesses[0][0],), guesses[0][1])
         has_header = has_keys or bool(roles) or self._is_header(header, profiles, places)
-        if given is None and usual is None:
-            text, label = (f"column {place + 1} ({_excerpt(header[place])})" for place in (*places.texts, places.label))
+        if by_option is None and in_header is None:
+            text, label = (f"column {place + 1} ({header[place]!r:.40})" for place in (*places.texts, places.label))
             first = "a header" if has_header else "an example"
             note = f"guessed: {text} is the {kind.text}, {label} the {kind.label}, and the first row is {first}"
-            note += f"; if not, give the numbers: --columns {places.label + 1},{places.texts[0] + 1}"
+            note += f" (the other way round: --columns {places.label + 1},{places.texts[0] + 1})"
         return Selected(places, has_header, note, self._doubt(header, profiles, places))
 
-    def _usual(self, index: Mapping[str, int]) -> dict[int, str]:
+    def _roles_by_name(self, index: Mapping[str, int]) -> dict[int, str]:
         """Return what the columns with usual names hold; an order that has no prefix leaves it out."""
         ignored = self.kind.prefix if self.order and self.kind.prefix not in self.order else None
         pair = next(((a, b) for a, b in self.kind.pairs if a in index and b in index), ())
@@ -161,12 +143,12 @@ class ColumnSelection:
                 roles.setdefault(place, role)
         return roles
 
-    def _guesses(self, profiles: Sequence[ColumnProfile], known: Mapping[str, int]) -> Iterator[tuple[int, int]]:
+    def _guesses(self, profiles: Sequence[ColumnProfile], fixed: Mapping[str, int]) -> Iterator[tuple[int, int]]:
         """Yield the columns that could be the text and the label; those with usual names are known."""
-        free = [place for place in range(len(profiles)) if place not in known.values()]
+        free = [place for place in range(len(profiles)) if place not in fixed.values()]
         texts = [place for place in texts_among(profiles) if place in free]
-        text, label = known.get(self.kind.text), known.get(self.kind.label)
-        if not self.kind.has_classes:
+        text, label = fixed.get(self.kind.text), fixed.get(self.kind.label)
+        if self.kind.prefix is not None:
             rest = free if len(profiles) == 2 else texts
             if len(rest) == (text is None) + (label is None):
                 yield rest[0] if text is None else text, rest[-1] if label is None else label
@@ -189,38 +171,39 @@ class ColumnSelection:
         text, label = header[places.texts[0]], profiles[places.label]
         is_new = label.repeats and label.n >= FEW and header[places.label] not in label.cells
         is_short = len(text.split()) <= HEADER_WORDS and len(text) < profiles[places.texts[0]].length
-        return self.kind.has_classes and is_new and is_short
+        return self.kind.prefix is None and is_new and is_short
 
     def _doubt(self, header: Sequence[str], profiles: Sequence[ColumnProfile], places: ColumnPlaces) -> str:
         """Return a warning if a column obviously holds something else than what it is read as."""
         text, label = places.texts[0], places.label
         others = [place for place in texts_among(profiles) if place not in (text, label)]
-        others += [label] if self.kind.has_classes and profiles[label].is_text else []
+        others += [label] if self.kind.prefix is None and profiles[label].is_text else []
         better = next(iter(others), None)
         if profiles[text].is_odd and better is not None:
             other = text if better == label else label
             return (
-                f"column {text + 1}, read as the {self.kind.text}, holds no words ({profiles[text].cells[0]!r}), but "
+                f"column {text + 1}, read as the {self.kind.text}, has no words ({profiles[text].cells[0]!r:.40}), but "
                 f"column {better + 1} does; if that is the {self.kind.text}: --columns {better + 1},{other + 1}"
             )
-        if self.kind.has_classes and profiles[label].n >= MANY and profiles[label].distinct > 0.9 * profiles[label].n:
+        if (
+            self.kind.prefix is None
+            and profiles[label].n >= MANY
+            and profiles[label].distinct > 0.9 * profiles[label].n
+        ):
             return (
                 f"nearly every row has a {self.kind.label} of its own in column {label + 1}, such as "
-                f"{_excerpt(profiles[label].cells[0])}; if these are no classes, say which are: --columns {text + 1},…"
+                f"{profiles[label].cells[0]!r:.40}; if these are no classes, say which are: --columns {text + 1},…"
             )
         return ""
 
     def _remedy(self, header: Sequence[str], profiles: Sequence[ColumnProfile]) -> str:
         """Return what columns there are, and an option that selects two."""
-        listed = ", ".join(f"{place} {_excerpt(name)}" for place, name in enumerate(header[:MAX_LISTED], 1))
-        there = f"there are {listed or 'none'}{', …' * (len(header) > MAX_LISTED)}"
+        there = "there are " + ", ".join(f"{place} {name!r:.40}" for place, name in enumerate(header, 1))
         if len(header) < 2:
             return f"{there}, and two are needed"
-        texts = sorted(range(len(header)), key=lambda place: -profiles[place].length)
-        text = texts[0] if self.kind.has_classes else min(texts[:2])
-        rest = [place for place in texts if place != text]
+        text, *rest = sorted(range(len(header)), key=lambda place: -profiles[place].length)
         label = min(rest, key=lambda place: (profiles[place].distinct == 1, profiles[place].distinct))
-        label = label if self.kind.has_classes else rest[0]
+        text, label = (text, label) if self.kind.prefix is None else sorted((text, rest[0]))
         return (
             f"{there}. Give the names or numbers of the {self.kind.text} and the {self.kind.label}, in this order: "
             f"--columns {text + 1},{label + 1}"
@@ -237,7 +220,3 @@ def texts_among(profiles: Sequence[ColumnProfile]) -> list[int]:
 def are_numbers(columns: Sequence[str] | None) -> bool:
     """Whether columns are given by numbers that count from 1."""
     return bool(columns) and all(name.isdecimal() and int(name) > 0 for name in columns or ())
-
-
-def _excerpt(cell: str) -> str:
-    return repr(cell if len(cell) <= EXCERPT else f"{cell[:EXCERPT]}…")

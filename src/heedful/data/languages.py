@@ -76,7 +76,7 @@ class Languages:
 
     def guess(self, columns: Mapping[int, Sequence[str]]) -> tuple[int, int] | None:
         """Return the columns of source and target among columns of texts, by their scripts; the source comes first."""
-        found: list[int] = []
+        places: list[int] = []
         for code in (self.source, self.target):
             script = script_of(code)
             suitable = (
@@ -84,8 +84,8 @@ class Languages:
                 for place, cells in columns.items()
                 if script is None or 2 * sum(bool(SCRIPTS[script].search(cell)) for cell in cells) >= len(cells)
             )
-            found += [next((place for place in suitable if place not in found), -1)]
-        return None if -1 in found else (found[0], found[1])
+            places += [next((place for place in suitable if place not in places), -1)]
+        return None if -1 in places else (places[0], places[1])
 
     def keys(self, names: Sequence[str]) -> tuple[int, int] | None:
         """Return the same as `places`; names such as source and target count too, with the languages of `order`."""

@@ -26,7 +26,11 @@ _SLACK = 20  # characters by which short texts may differ, whatever the ratio
 _SHRINKS = 4  # at most so many code points become one in NFC
 _ENOUGH = 1000  # pairs of a file after which its direction is judged
 _FEW = 100  # pairs whose lengths say nothing of what is usual
-_USUAL: dict[str, Any] = {"max_characters": 1000, "max_ratio": 5.0, "check_script": True}  # the least where none is set
+_LEAST_LIMITS: dict[str, Any] = {
+    "max_characters": 1000,
+    "max_ratio": 5.0,
+    "check_script": True,
+}  # the least where none is set
 _MAX_CHARACTERS = 20_000  # of any text where no limit is set
 _MAX_FOREIGN = 0.2  # the share of texts in another script from which on this is no accident
 _BINS = 10  # in which the logarithm of a length or a ratio is counted, for a factor of e
@@ -88,7 +92,7 @@ class CleaningConfig(Config):
     @property
     def limits(self) -> dict[str, Any]:
         """The limits that are set, and do not follow from the data."""
-        return {name: value for name in _USUAL if (value := getattr(self, name)) is not None}
+        return {name: value for name in _LEAST_LIMITS if (value := getattr(self, name)) is not None}
 
 
 def tidy(text: str) -> str:
@@ -106,14 +110,7 @@ def clean(
 ) -> Iterable[Pair]:
     """Return the pairs worth keeping, tidied, which can be read several times.
 
-    The limits that no setting sets follow from all pairs, so that these are stored once before some are dropped.
-
-    Args:
-        pairs: The pairs as they were read.
-        config: The settings.
-        source_language, target_language: The codes of the languages.
-        reading: Counts what is kept and dropped.
-        store: Keeps pairs that are read once, to be read several times.
+    The limits that no setting sets follow from all pairs, which `store` keeps until these limits are known.
 
     Raises:
         DataError: no pair is kept, or most of a file is in the wrong direction.
@@ -121,21 +118,22 @@ def clean(
     reading = PairReport() if reading is None else reading
     direction = _Direction(source_language, target_language, reading)
     distribution = _Distribution()
-    kept = CleanPairs(store(_tidied(pairs, config, direction, distribution, reading)), [])
+    clean_pairs = CleanPairs(store(_tidied(pairs, config, direction, distribution, reading)), [])
     limits = distribution.limits(config)
-    if unusual := {name: value for name, value in limits.items() if value != _USUAL[name]}:
+    if unusual := {name: value for name, value in limits.items() if value != _LEAST_LIMITS[name]}:
         values = ", ".join(f"data.{name}={str(value).lower()}" for name, value in unusual.items())
-        reading.notes.append(f"limits that fit the data: {values}")
+        reading.notes += [f"limits that fit the data: {values}"]
     rules = _limit_rules(limits, direction.lacks_script)
-    for pair in kept.pairs:
+    for pair in clean_pairs.pairs:
         if fault := next((reason for reason, broken in rules if broken(pair)), None):
             reading.drop_kept(fault, pair.place, *pair.texts)
-            reading.advise(fault, distribution.setting(fault), pair.texts)
-    kept.rules += [rule for rule in rules if rule[0] in reading.dropped]
+            name, needed = _SETTINGS[fault]
+            reading.advise(fault, f"data.{name}", needed(pair), pair.texts)
+    clean_pairs.rules += [rule for rule in rules if rule[0] in reading.dropped]
     if not reading.kept:
         why = "; ".join(f"{reason}: {tally}" for reason, tally in reading.dropped.items())
         raise DataError(f"no sentence pair is left to use ({why or 'there was none'})")
-    return kept
+    return clean_pairs
 
 
 @dataclass
@@ -157,18 +155,15 @@ def _tidied(
     reading: PairReport,
 ) -> Iterator[Pair]:
     """Yield the pairs that break no rule but those whose limits follow from the data."""
-    longest = config.max_characters or _MAX_CHARACTERS
+    longest = _SHRINKS * (config.max_characters or _MAX_CHARACTERS)
     rules = _rules(config, direction)
     for raw in pairs:
         # What will be dropped for its length anyway is not composed, since that can take very long.
         collapsed = [" ".join(text.split()) for text in raw.texts]
-        source, target = (nfc(text) if len(text) <= _SHRINKS * longest else text for text in collapsed)
+        source, target = (nfc(text) if len(text) <= longest else text for text in collapsed)
         pair = Pair(source, target, raw.file, raw.line)
         if fault := next((reason for reason, broken in rules if broken(pair)), None):
             reading.drop(fault, pair.place)
-            if fault == TOO_LONG and config.max_characters is None:
-                distribution.add(pair)
-                reading.advise(fault, distribution.setting(fault), pair.texts)
             continue
         distribution.add(pair, is_foreign=direction.lacks_script(pair))
         reading.keep(*pair.texts)
@@ -201,7 +196,7 @@ def _rules(config: CleaningConfig, direction: _Direction) -> list[tuple[str, Rul
         ("lone surrogate", lambda pair: bool(_SURROGATE.search(pair.source) or _SURROGATE.search(pair.target))),
         ("control character", lambda pair: bool(_CONTROL.search(pair.source) or _CONTROL.search(pair.target))),
         ("empty", lambda pair: not pair.source or not pair.target),
-        *_limit_rules({"max_characters": _MAX_CHARACTERS, **config.limits}, direction.is_wrong),
+        *_limit_rules(config.limits, direction.is_wrong),
     ]
     if config.check_script is None:  # whatever is decided later, a file in the wrong direction is noticed at once
         rules.append((WRONG_SCRIPT, lambda pair: direction.is_wrong(pair) and False))
@@ -210,23 +205,31 @@ def _rules(config: CleaningConfig, direction: _Direction) -> list[tuple[str, Rul
     return rules
 
 
+def _length(pair: Pair) -> int:
+    return max(map(len, pair.texts))
+
+
+def _unevenness(pair: Pair) -> float:
+    return (_length(pair) - _SLACK) / min(map(len, pair.texts))
+
+
 TOO_LONG, TOO_UNEVEN, WRONG_SCRIPT = "too long", "too uneven", "wrong script"
-_SETTINGS = {TOO_LONG: "max_characters", TOO_UNEVEN: "max_ratio", WRONG_SCRIPT: "check_script"}
+# The setting for each reason, and its value that would keep a pair.
+_SETTINGS: dict[str, tuple[str, Callable[[Pair], int | str]]] = {
+    TOO_LONG: ("max_characters", _length),
+    TOO_UNEVEN: ("max_ratio", lambda pair: math.ceil(_unevenness(pair))),
+    WRONG_SCRIPT: ("check_script", lambda pair: "false"),
+}
 
 
 def _limit_rules(limits: Mapping[str, Any], is_foreign: Rule) -> list[tuple[str, Rule]]:
     """Return the rules for these limits of lengths and scripts."""
-
-    def is_uneven(pair: Pair) -> bool:
-        shorter, longer = sorted(map(len, pair.texts))
-        return bool(longer > limits["max_ratio"] * shorter + _SLACK)
-
     rules: dict[str, Rule] = {
-        TOO_LONG: lambda pair: max(map(len, pair.texts)) > limits["max_characters"],
-        TOO_UNEVEN: is_uneven,
+        TOO_LONG: lambda pair: _length(pair) > limits["max_characters"],
+        TOO_UNEVEN: lambda pair: _unevenness(pair) > limits["max_ratio"],
         WRONG_SCRIPT: is_foreign,
     }
-    return [(reason, rule) for reason, rule in rules.items() if limits.get(_SETTINGS[reason])]
+    return [(reason, rule) for reason, rule in rules.items() if limits.get(_SETTINGS[reason][0])]
 
 
 class _Distribution:
@@ -237,32 +240,23 @@ class _Distribution:
         self._ratios: Counter[int] = Counter()
         self._longest, self._most_uneven, self._n_foreign = 0, 0.0, 0
 
-    def add(self, pair: Pair, *, is_foreign: bool = False) -> None:
-        shorter, longer = sorted(map(len, pair.texts))
-        self._lengths[math.ceil(_BINS * math.log(longer))] += 1
-        self._ratios[math.ceil(_BINS * math.log(longer / shorter))] += 1
-        self._longest = max(self._longest, longer)
-        self._most_uneven = max(self._most_uneven, (longer - _SLACK) / shorter)
+    def add(self, pair: Pair, *, is_foreign: bool) -> None:
+        length = _length(pair)
+        self._lengths[math.ceil(_BINS * math.log(length))] += 1
+        self._ratios[math.ceil(_BINS * math.log(length / min(map(len, pair.texts))))] += 1
+        self._longest = max(self._longest, length)
+        self._most_uneven = max(self._most_uneven, _unevenness(pair))
         self._n_foreign += is_foreign
 
     def limits(self, config: CleaningConfig) -> dict[str, Any]:
         """Return the limits that are not set. What a tenth of the pairs exceed is no fault of theirs."""
         fence = math.ceil(_fence(self._lengths)), round(_fence(self._ratios), 1)
         fitting = {
-            "max_characters": max(_USUAL["max_characters"], min(self._longest, fence[0], _MAX_CHARACTERS)),
-            "max_ratio": max(_USUAL["max_ratio"], min(math.ceil(self._most_uneven), fence[1])),
+            "max_characters": max(_LEAST_LIMITS["max_characters"], min(self._longest, fence[0], _MAX_CHARACTERS)),
+            "max_ratio": max(_LEAST_LIMITS["max_ratio"], min(math.ceil(self._most_uneven), fence[1])),
             "check_script": self._n_foreign < _MAX_FOREIGN * self._lengths.total() or self._lengths.total() < _FEW,
         }
         return {name: value for name, value in fitting.items() if name not in config.limits}
-
-    def setting(self, reason: str) -> str:
-        """Return the setting that keeps all pairs which a default limit drops."""
-        value = {
-            TOO_LONG: str(self._longest),
-            TOO_UNEVEN: f"{math.ceil(self._most_uneven)}",
-            WRONG_SCRIPT: "false",
-        }
-        return f"data.{_SETTINGS[reason]}={value[reason]}"
 
 
 def _fence(bins: Counter[int]) -> float:

@@ -74,6 +74,7 @@ class SplitReport:
         noted: what is worth knowing of examples that are used.
         notes: further sentences for the person who reads the report.
         labels: how many examples of each class were kept.
+        cautions: what is probably wrong.
         extra: what a task adds to the end of `to_dict`.
     """
 
@@ -87,9 +88,9 @@ class SplitReport:
         self.notes: list[str] = []
         self.labels: Counter[str] = Counter()
         self.kept = 0
+        self.cautions: list[str] = []
         self.extra: dict[str, Any] = {}
-        self._cautions: list[str] = []
-        self._advice: dict[str, tuple[str, str]] = {}  # a setting and an example for reasons to drop
+        self._advice: dict[str, tuple[str, int | str, str]] = {}  # by reason to drop: a setting, its value, an example
 
     @property
     def total(self) -> int:
@@ -108,24 +109,22 @@ class SplitReport:
         """Count something noteworthy about an example that is used."""
         self.noted.setdefault(what, Tally()).add(place)
 
-    def caution(self, sentence: str) -> None:
-        """Warn of something that is probably wrong."""
-        self._cautions.append(sentence)
-
-    def advise(self, reason: str, setting: str, texts: Sequence[str]) -> None:
-        """Say which setting keeps what a default drops for this reason. The texts are of one such example."""
-        excerpts = (f"{text[:EXCERPT]}{'…' * (len(text) > EXCERPT)}" for text in texts)
-        _, example = self._advice.get(reason, ("", " → ".join(excerpts)))
-        self._advice[reason] = setting, example
+    def advise(self, reason: str, setting: str, value: int | str, texts: Sequence[str]) -> None:
+        """Say which setting would have kept an example that a default drops: the largest value keeps all."""
+        if (advice := self._advice.get(reason)) is None:
+            excerpts = (f"{text[:EXCERPT]}{'…' * (len(text) > EXCERPT)}" for text in texts)
+            self._advice[reason] = setting, value, " → ".join(excerpts)
+        elif isinstance(value, int) and value > int(advice[1]):
+            self._advice[reason] = setting, value, advice[2]
 
     @property
     def warnings(self) -> list[str]:
         """What is probably wrong with the data, and the reasons for which defaults drop more than a few examples."""
         total = self.kept + sum(tally.count for tally in self.dropped.values())
-        return self._cautions + [
+        return self.cautions + [
             f"{tally.count:,} of {total:,} {self.unit} ({tally.count / total:.1%}) are dropped: {reason}, "
-            f"such as {tally.places[0]}: {example}; to keep them: --set {setting}"
-            for reason, (setting, example) in self._advice.items()
+            f"such as {tally.places[0]}: {example}; to keep them: --set {setting}={value}"
+            for reason, (setting, value, example) in self._advice.items()
             if (tally := self.dropped.get(reason, Tally())).count > MAX_DROPPED * total and tally.places
         ]
 

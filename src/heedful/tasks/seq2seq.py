@@ -161,9 +161,9 @@ def length_limits(lengths: NDArray[np.integer[Any]]) -> dict[str, Any]:
     return {"max_len_a": factor, "max_len_b": max(20, math.ceil(rest))}
 
 
-def length_setting(config: RunConfig, name: str, length: int) -> str:
-    """Return the setting that lets texts of this many tokens in: the limit `name`, unless the model has one."""
-    return f"{name if getattr(config.model, 'max_length', None) is None else 'model.max_length'}={length}"
+def length_setting(config: RunConfig, name: str) -> str:
+    """Return the setting that lets longer texts in: the limit `name`, unless the model has one."""
+    return name if getattr(config.model, "max_length", None) is None else "model.max_length"
 
 
 def draft_count(lengths: NDArray[np.integer[Any]]) -> int:

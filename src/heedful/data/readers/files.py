@@ -85,7 +85,7 @@ class InputFile:
         if note:
             self._reading.note(note, self.name)
         if caution:
-            self._reading.caution(f"{self.name}: {caution}")
+            self._reading.cautions.append(f"{self.name}: {caution}")
 
     def withdraw(self, reason: str) -> None:
         """Remove the file from the report again, with everything it dropped."""

@@ -16,8 +16,7 @@ from ..pairs import Pair
 from .files import ARRAY, InputFile, OtherLanguageError, TableRow, suffix_of
 
 N_SAMPLED = 1000  # rows that are looked at before columns are selected
-MIN_ROWS = 2  # of a table whose name does not say that it is one
-DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+DELIMITERS = {",": "comma-separated text", ";": "semicolon-separated text", "\t": "tab-separated text"}
 
 
 def looks_tabbed(head: bytes) -> bool:
@@ -70,7 +69,7 @@ def _pairs(
             source, target = guess or (source, target)
             file.tell(
                 f"guessed: column {source + 1} is {languages.source}, column {target + 1} {languages.target}, and the "
-                f"others are not read; if not, give the numbers: --columns {target + 1},{source + 1}"
+                f"others are not read (the other way round: --columns {target + 1},{source + 1})"
             )
         for place, code in ((source, languages.source), (target, languages.target)):
             if place < len(profiles) and profiles[place].is_odd:
@@ -90,7 +89,7 @@ def table_rows(file: InputFile, head: bytes) -> Iterator[tuple[int, list[str]]] 
     ending, tabbed = suffix_of(file.path), looks_tabbed(head)
     delimiter = delimiter_of(head, is_certain=ending == ".csv")
     if (ending == ".csv" and not (tabbed and b"," not in head.lstrip().split(b"\n")[0])) or (delimiter and not tabbed):
-        file.begin(f"{DELIMITERS[delimiter or ',']}-separated text")
+        file.begin(DELIMITERS[delimiter or ","])
         return file.filled_rows(file.quoted_rows(delimiter or ","))
     if tabbed or ending in (".tsv", ".tab"):
         file.begin("tab-separated text")
@@ -99,18 +98,18 @@ def table_rows(file: InputFile, head: bytes) -> Iterator[tuple[int, list[str]]] 
 
 
 def delimiter_of(head: bytes, *, is_certain: bool = True) -> str | None:
-    """Return what stands between the cells of a table with quoted cells; None if no row has two.
+    """Return what stands between the cells of a table with quoted cells; None if there is none.
 
     Unless it is certain that this is such a table, all rows must have the same number of cells.
     """
-    *lines, last = head.decode(errors="ignore").strip().splitlines() or [""]
-    shares: dict[str, float] = {}
-    for delimiter in DELIMITERS:
-        rows = [len(cells) for cells in csv.reader(lines or [last], delimiter=delimiter) if cells]
-        width, count = Counter(rows).most_common(1)[0] if rows else (1, 0)
-        if width > 1 and (is_certain or (count == len(rows) >= MIN_ROWS)):
-            shares[delimiter] = count / len(rows)
-    return max(shares, key=lambda delimiter: shares[delimiter], default=None)
+    lines = head.decode(errors="ignore").strip().splitlines()[:-1] or [head.decode(errors="ignore").strip()]
+
+    def evenness(delimiter: str) -> float:
+        width, count = Counter(map(len, csv.reader(lines, delimiter=delimiter))).most_common(1)[0]
+        return count / len(lines) if width > 1 else 0.0
+
+    best = max(DELIMITERS, key=evenness)
+    return best if evenness(best) > (0.0 if is_certain else 0.999) and (is_certain or len(lines) > 1) else None
 
 
 def is_json(head: bytes) -> bool:

@@ -453,8 +453,9 @@ class Refusals:
 
 
 def left_out(report: SplitReport) -> dict[str, list[str]]:
-    """Return the sentences for `Task.evaluate` that say which examples were not scored."""
+    """Return the sentences for `Task.evaluate` that say which examples were not scored, and what was guessed."""
     sentences = [f"left out: {reason}: {tally}" for reason, tally in report.dropped.items()]
+    sentences += [*report.cautions, *(f"{what}: {tally}" for what, tally in report.noted.items())]
     return {"verdict": sentences} if sentences else {}
 
 

@@ -313,7 +313,6 @@ def encode_examples(
     special, first = {tokens.pad, *tokens.end}, tokens.forced_first
     unknown = tokenizer.id_of(tokenizer.role("unk_token") or "<unk>")
     limit = config.source_limit
-    longest: Counter[str] = Counter()  # by the reason to drop
     for example in examples:
         source, target = tokenizer.encode(example.text), tokenizer.encode(example.target)
         target = target if first is None or target[:1] == [first] else [first, *target]
@@ -328,8 +327,7 @@ def encode_examples(
         if reason is not None:
             reading.drop_kept(reason, example.place, *example.texts)
             if setting is not None and getattr(config.data, setting) is None:
-                longest[reason] = max(longest[reason], length)
-                reading.advise(reason, length_setting(config, f"data.{setting}", longest[reason]), example.texts)
+                reading.advise(reason, length_setting(config, f"data.{setting}"), length, example.texts)
             continue
         if is_long:
             source = truncate(tokenizer, source, limit)

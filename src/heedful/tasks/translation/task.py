@@ -146,15 +146,11 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
             tokenizers.save(folder)
 
             def write(name: str, pairs: Iterator[Pair], part: PairReport) -> TokenStore:
-                longest = 0
-
                 def drop(pair: Pair, length: int) -> None:
-                    nonlocal longest
-                    longest = max(longest, length)
                     part.drop_kept(TOO_MANY_TOKENS, pair.place, *pair.texts)
                     if config.data.max_tokens is None:
-                        setting = length_setting(config, "data.max_tokens", longest)
-                        part.advise(TOO_MANY_TOKENS, setting, pair.texts)
+                        setting = length_setting(config, "data.max_tokens")
+                        part.advise(TOO_MANY_TOKENS, setting, length, pair.texts)
 
                 sides, limit = (tokenizers.source, tokenizers.target), config.limit
                 rows = encode_pairs(pairs, *sides, max_tokens=limit, too_long=drop)
