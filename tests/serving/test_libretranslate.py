@@ -13,8 +13,10 @@ import requests
 from libretranslatepy import LibreTranslateAPI  # type: ignore[import-untyped]
 from running import Running
 
+from heedful.errors import DataError
 from heedful.serving.libretranslate import translating
 from heedful.serving.libretranslate.translating import project_spans
+from heedful.tasks.translation import predictor
 
 HELLO = "The cat reads a book."
 SEA = "I drink water by the sea."
@@ -188,8 +190,6 @@ def test_a_code_with_a_region_is_answered_by_its_language(ask: Callable[..., Any
         ({"alternatives": 6}, "alternatives parameter must be >= 0 and <= 5"),
         ({"q": "a" * 20_001}, "exceeds text limit (20000)"),
         ({"q": ["a"] * 129}, "exceeds the limit (128)"),
-        ({"q": "a b " * 60}, "a sentence of"),
-        ({"q": [HELLO, "a b " * 60]}, "text 2: a sentence of"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_a_reason(
@@ -199,6 +199,27 @@ def test_what_cannot_be_done_is_refused_with_a_reason(
     assert error.keys() == {"error"}
     assert message in error["error"]
     assert len(error["error"]) < 300
+
+
+def test_a_text_that_is_refused_costs_no_other(ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    cut = predictor.parts_within
+
+    def parts_within(text: str, *more: Any) -> list[str]:
+        if "xyz" in text:
+            raise DataError("a word of 999 tokens is too long")
+        return cut(text, *more)
+
+    expected = ask(q=[HELLO, "The book."], alternatives=1)
+    monkeypatch.setattr(predictor, "parts_within", parts_within)
+    answer = ask(q=[HELLO, f"{HELLO}\nxyz", "The book.", "7"], alternatives=1)
+    assert answer["errors"] == [None, "a word of 999 tokens is too long", None, None]
+    assert answer["translatedText"] == [expected["translatedText"][0], "", expected["translatedText"][1], "7"]
+    assert answer["alternatives"] == [expected["alternatives"][0], [], expected["alternatives"][1], []]
+    html = ask(q=["<p>xyz <b>a</b></p>", "<p>7</p>"], format="html")
+    assert (html["translatedText"], html["errors"]) == (["", "<p>7</p>"], ["a word of 999 tokens is too long", None])
+    assert ask(q="xyz", expect=400) == {"error": "a word of 999 tokens is too long"}
+    assert ask(q=["xyz", "xyz a"], expect=400) == {"error": "text 1: a word of 999 tokens is too long"}
+    assert "errors" not in expected
 
 
 @pytest.mark.parametrize(

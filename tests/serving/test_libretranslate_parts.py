@@ -34,12 +34,14 @@ class ShoutingWorker:
     def __init__(self) -> None:
         self.calls: list[int] = []
 
-    async def candidates(self, texts: Sequence[str], n_best: int = 1) -> list[list[Answer]]:
+    async def candidates(self, texts: Sequence[str], *, errors: str, n_best: int = 1) -> list[list[Answer] | ItemError]:
+        assert errors == "return"
         self.calls.append(len(texts))
-        if "no" in texts:
-            raise ItemError("text", list(texts).index("no"), "never")
         return [
-            [Answer(text.upper() + "!" * n, 0, True, score=-n * len(text)) for n in range(n_best)] for text in texts
+            ItemError("text", index, "never")
+            if text == "no"
+            else [Answer(text.upper() + "!" * n, 0, True, score=-n * len(text)) for n in range(n_best)]
+            for index, text in enumerate(texts)
         ]
 
 
@@ -85,11 +87,13 @@ def test_a_long_text_is_sent_in_batches_and_repeated_lines_once() -> None:
     assert model.worker.calls == [MAX_SEGMENTS, MAX_SEGMENTS, 3]
 
 
-def test_an_error_names_the_text_that_is_refused() -> None:
+def test_a_refused_segment_refuses_its_text_alone() -> None:
     model = served("a", "en", "ko")
     lines = "\n".join(f"line {chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(MAX_SEGMENTS))
-    with pytest.raises(ItemError, match="text 2: never"):
-        translations(model, lines, "yes\nwell\nno", "no")
+    whole, refused, alone, after = translations(model, lines, "yes\nwell\nno", "no", "yes")
+    assert (whole.text, whole.error) == (lines.upper(), None)
+    assert (refused.text, refused.error) == (alone.text, alone.error) == ("", "never")
+    assert (after.text, after.error) == ("YES", None)
 
 
 def test_an_alternative_differs_in_one_line_where_that_costs_least() -> None:

@@ -37,7 +37,7 @@ class Vowels(TextEncoderPredictor[bool]):
     output_kind: ClassVar[OutputKind] = "labels"
     settings_class: ClassVar[type[Config]] = VowelSettings
 
-    def predict(self, texts: Sequence[Text]) -> list[bool]:
+    def predict_valid(self, texts: Sequence[Text]) -> list[bool]:
         return [bool(output.argmax()) for output in self.outputs(texts)]
 
 

@@ -204,6 +204,13 @@ def test_evaluate_matches_predict_on_a_new_file(run: Path, tmp_path: Path) -> No
     assert evaluation["verdict"] == [f"left out: empty text: 1 ({file}:122)"]
     write_tsv(tmp_path / "test.tsv", [*rows, ("strange", "neutral")])
     with pytest.raises(heedful.errors.DataError, match=r"test\.tsv:122: the label 'neutral' does not occur"):
+        ClassificationTask().evaluate(model, Files((file,)), strict=True)
+    again = ClassificationTask().evaluate(model, Files((file,)))
+    assert (again["scores"], again["n"]) == (evaluation["scores"], 120)
+    assert (again["refused"]["count"], again["refused"]["of"]) == (1, 121)
+    assert again["refused"]["first"][0].startswith(f"{file}:122: the label 'neutral' does not occur")
+    write_tsv(tmp_path / "test.tsv", [("strange", "neutral")])
+    with pytest.raises(heedful.errors.DataError, match=r"refuses every example; the first: .*:2: the label 'neutral'"):
         ClassificationTask().evaluate(model, Files((file,)))
     write_tsv(tmp_path / "test.tsv", [("", "pos")])
     with pytest.raises(heedful.errors.DataError, match="no labeled text"):

@@ -113,7 +113,9 @@ def test_files_are_scored_document_by_document(tmp_path: Path) -> None:
     }
     (tmp_path / "c.jsonl").write_text('{"text": "a"}\n{"text": "nope"}\n', encoding="utf-8")
     with pytest.raises(DataError, match=r"c\.jsonl:2: the character 'n'"):
-        task.evaluate(made, Files((str(tmp_path),)))
+        task.evaluate(made, Files((str(tmp_path),)), strict=True)
+    refused = task.evaluate(made, Files((str(tmp_path),)))["refused"]
+    assert (refused["count"], refused["of"]) == (1, 5)
     (tmp_path / "d.txt").write_text("", encoding="utf-8")
     with pytest.raises(DataError, match=r"d\.txt: there is no text"):
         task.evaluate(made, Files((str(tmp_path / "d.txt"),)))

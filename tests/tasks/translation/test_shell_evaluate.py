@@ -66,11 +66,38 @@ def test_lines_without_a_pair_are_named(model: Path, tmp_path: Path) -> None:
     assert f"warning: dropped, empty: 1 ({tmp_path / 'some.tsv'}:3)" in done.err
 
 
-def test_a_sentence_too_long_is_named_by_its_file_and_line(model: Path, tmp_path: Path) -> None:
+def test_a_long_sentence_is_scored_with_a_warning(model: Path, tmp_path: Path) -> None:
     (tmp_path / "long.tsv").write_text("a\tb\n" + "a " * 400 + "\tb\n")
-    done = heedful("evaluate", model, "--data", tmp_path / "long.tsv")
-    assert done.code == 1
-    assert done.err.startswith(f"error: {tmp_path / 'long.tsv'}:2: a sentence of ")
+    done = heedful("evaluate", model, "--data", tmp_path / "long.tsv", "--strict")
+    assert done.code == 0
+    assert "2 pairs" in done.out
+    assert done.err.startswith("warning: 1 sentence longer than the longest in training")
+
+
+def test_a_refused_sentence_is_counted_and_named_and_strict_stops_at_it(model: Path, tmp_path: Path) -> None:
+    (few := tmp_path / "few.tsv").write_text("a b\tb a\nc\tc\n")
+    (odd := tmp_path / "odd.jsonl").write_text(
+        '{"xa": "a b", "xb": "b a"}\n{"xa": "a \\ud800", "xb": "b"}\n{"xa": "c", "xb": "c"}\n'
+    )
+    outs = [tmp_path / "few.json", tmp_path / "odd.json"]
+    few_done, done = (
+        heedful("evaluate", model, "--data", path, "--out", out) for path, out in zip((few, odd), outs, strict=True)
+    )
+    assert done.code == 0, done.err
+    without, scores = (json.loads(out.read_text()) for out in outs)
+    reason = f"{odd}:2: half a surrogate pair"
+    assert scores["refused"]["count"] == 1
+    assert scores["refused"]["of"] == 3
+    assert scores["refused"]["first"][0].startswith(reason)
+    assert {**scores, "refused": None} == {**without, "refused": None}  # of the others as if it were not there
+    assert "2 pairs (1 of 3 refused)" in done.out
+    assert "2 pairs  " in few_done.out
+    assert (
+        f"warning: 1 of 3 examples were refused and are not scored (--strict makes this an error): {reason}" in done.err
+    )
+    strict = heedful("evaluate", model, "--data", odd, "--strict")
+    assert (strict.code, strict.out) == (1, "")
+    assert strict.err.startswith(f"error: {reason}")
 
 
 def test_alignments_are_compared_where_there_is_attention(model: Path, no_attention: Path, tmp_path: Path) -> None:

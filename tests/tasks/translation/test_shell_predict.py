@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from hypothesis import settings as tried
 from hypothesis import strategies as st
 
 import heedful as package
+from heedful.tasks.translation.data import LongTextWarning
 from shell import heedful
 
 pytest_plugins = ["quick_model"]
@@ -109,21 +111,71 @@ def long_line() -> str:
 
 def test_a_line_that_is_refused_costs_no_other(model: Path, long_line: str, tmp_path: Path) -> None:
     damaged = b"\xbe\xc8\xb3\xe7"  # Korean in CP949
-    (tmp_path / "in").write_bytes(b"\n".join([b"a", long_line.encode(), b"b", damaged, b"a" * (1 << 20), b"c d", b""]))
+    lines = [b"a", long_line.encode(), b"b", damaged, b"a" * (1 << 20), b"c d", b"a b " * 300, b""]
+    (tmp_path / "in").write_bytes(b"\n".join(lines))
     to_file = heedful("predict", model, tmp_path / "in", "--out", tmp_path / "out")
     to_screen = heedful("predict", model, tmp_path / "in")
-    written = package.load(model, "translation").predict(["a", "", "b", "", "", "c d"])
+    with pytest.warns(LongTextWarning, match="2 sentences"):
+        written = package.load(model, "translation").predict(["a", long_line, "b", "", "", "c d", "a b " * 300])
     expected = [" ".join(text.splitlines()).translate(dict.fromkeys(range(32), "\ufffd")) for text in written]
     assert (tmp_path / "out").read_text().split("\n") == [*expected, ""]
     assert to_screen.out.split("\n") == [*expected, ""]
     for done in (to_file, to_screen):
         assert done.code == 1
-        first, second, third, *_, last = done.err.splitlines()
-        assert first.startswith(f"{tmp_path / 'in'}:2: a sentence of ")
-        assert second.startswith(f"{tmp_path / 'in'}:4: byte 0xbe")
-        assert "CP949" in second
-        assert third.startswith(f"{tmp_path / 'in'}:5: the line is too long (over 1 MiB)")
-        assert last == "error: 3 of 6 lines were refused; the output has an empty answer for each"
+        first, second, _, long, last = done.err.splitlines()
+        assert first.startswith(f"{tmp_path / 'in'}:4: byte 0xbe")
+        assert "CP949" in first
+        assert second.startswith(f"{tmp_path / 'in'}:5: the line is too long (over 1 MiB)")
+        assert long.startswith("warning: 2 sentences longer than the longest in training")
+        assert last == "error: 2 of 7 lines were refused; the output has an empty answer for each"
+
+
+def test_long_texts_of_several_chunks_are_one_warning(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heedful.cli.predict.CHUNK", 2)
+    lines = ["a " * 100, "a " * 200, "a", "a " * 150, "a"]
+    done = heedful("predict", model, "--beam", 1, stdin="".join(f"{line}\n" for line in lines).encode())
+    (warned,) = (line for line in done.err.splitlines() if "sentences" in line)
+    assert "3 sentences longer than the longest in training" in warned
+    assert "the longest with 201" in warned
+
+
+TABLES = {
+    "named.tsv": "xb\txa\tn\nB A\ta b\t1\n\nC\tc\t2\n",
+    "plain.tsv": "a b\tB A\n\nc\tC\n",
+    "quoted.csv": 'n,source,target\n1,"a b",B A\n\n2,c,"C, d"\n',
+    "semicolons.csv": "source;target\na b;B A\n\nc;C\n",
+    "lines.jsonl": '{"xa": "a b", "n": 1}\n{"xa": null}\n{"n": 2, "xa": "c"}\n',
+    "inner.jsonl": '{"translation": {"xb": "B A", "xa": "a b"}}\n{}\n{"translation": {"xa": "c"}}\n',
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_of_a_table_the_column_with_the_source_is_read(name: str, model: Path, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(TABLES[name], encoding="utf-8")
+    done = heedful("predict", model, tmp_path / name)
+    assert done.code == 0, done.err
+    assert done.raw == heedful("predict", model, stdin=b"a b\n\nc\n").raw
+    assert done.err.startswith(f"{tmp_path / name}: reads {'column 1 of 2' if name == 'plain.tsv' else ''}")
+
+
+def test_a_row_of_a_table_that_is_refused_costs_no_other(model: Path, tmp_path: Path) -> None:
+    (table := tmp_path / "some.jsonl").write_text('{"n": 1, "xa": "a\\nb"}\nnot json\n{"n": 2, "xa": "c"}\n')
+    done = heedful("predict", model, table, "--json")
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    first, last = package.load(model, "translation").predict(["a\nb", "c"])
+    assert [row.get("text") for row in rows] == [first, "", last]
+    assert "\n" in rows[0]["text"]
+    assert [row["line"] for row in rows] == [1, 2, 3]
+    assert (done.code, rows[1]["error"]) == (1, "not a JSON object")
+    assert f"{table}:2: not a JSON object" in done.err
+
+
+@pytest.mark.parametrize("name", ["some.po", "some.mo"])
+def test_a_catalog_is_refused_with_a_way_to_translate_it(name: str, model: Path, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b'msgid "a"\nmsgstr ""\n')
+    done = heedful("predict", model, tmp_path / name)
+    assert (done.code, done.out) == (1, "")
+    assert f"po2csv {tmp_path / name} some.csv" in done.err
 
 
 def test_a_text_that_is_refused_is_named(model: Path) -> None:

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from small_runs import small_config, symbol_files
@@ -14,6 +15,7 @@ from small_runs import small_config, symbol_files
 import heedful as package
 from heedful.errors import ConfigError, DataError
 from heedful.tasks.bundle import BundleError
+from heedful.tasks.predictor import ItemError
 from heedful.tasks.translation.task import train
 from heedful.training import Event, Trained
 from shell import heedful
@@ -33,6 +35,7 @@ def bundle(model: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.filterwarnings("ignore::heedful.tasks.translation.data.LongTextWarning")
 def test_together_or_alone_the_answers_are_the_same(beam: int, model: Path) -> None:
     translator = package.load(model, "translation")
     together = translator.answers(TEXTS, beam=beam)
@@ -68,12 +71,33 @@ def test_a_device_that_is_not_there_is_an_error_in_words(model: Path) -> None:
         (["a", None], "text 2: a text is a str, not NoneType"),
         ([b"a"], "text 1: a text is a str, not bytes"),
         (["a", "b \ud800"], "text 2: half a surrogate pair"),
-        (["a", "a " * 400], "text 2: a sentence of .* tokens is longer than the 256"),
+        ({"a": "b"}, "predict takes a list, not dict"),
     ],
 )
 def test_what_is_no_list_of_texts_is_refused(texts: Any, said: str, model: Path) -> None:
     with pytest.raises(DataError, match=said):
         package.load(model, "translation").predict(texts)
+
+
+def test_a_refused_text_gives_its_error_in_the_place_of_its_answer(model: Path) -> None:
+    translator = package.load(model, "translation")
+    texts: list[Any] = ["a b", None, "", "b \ud800", "c d"]
+    first, second, empty, third, last = translator.predict(texts, errors="return", beam=2)
+    assert [first, empty, last] == translator.predict(["a b", "", "c d"], beam=2)
+    assert isinstance(second, ItemError)
+    assert (str(second), second.index) == ("text 2: a text is a str, not NoneType", 1)
+    assert isinstance(third, DataError)
+    assert str(third).startswith("text 4: half a surrogate pair")
+    answers = translator.answers(texts, errors="return", beam=2)
+    assert [getattr(answer, "text", None) for answer in answers] == [first, None, empty, None, last]
+    assert translator.predict([None], errors="return")[0].reason == "a text is a str, not NoneType"
+
+
+def test_texts_come_from_arrays_columns_and_generators(model: Path) -> None:
+    translator, texts = package.load(model, "translation"), ["a b", "c"]
+    expected = translator.predict(texts)
+    assert translator.predict(np.array(texts)) == translator.predict(text for text in texts) == expected
+    assert translator.predict(dict.fromkeys(texts).keys()) == expected
 
 
 def test_a_word_that_the_search_does_not_know_is_refused(model: Path) -> None:
