@@ -12,7 +12,8 @@ from rich.console import Console
 
 from heedful.cli import console as shell_console
 from heedful.cli import progress
-from heedful.training import Event, Finished, Trained, Validated
+from heedful.tasks.translation.task import TranslationConfig
+from heedful.training import Event, Finished, Planned, Trained, Validated
 
 LONG = "고양이가 물을 마셔요. " * 20
 EVENTS: list[Event] = [
@@ -23,6 +24,10 @@ EVENTS: list[Event] = [
 OUTCOME: Any = SimpleNamespace(seconds=61.0, why="all 100 steps are done")
 
 
+GIVEN = TranslationConfig.from_dict({"source": "en", "target": "ko", "training": {"steps": 100, "max_minutes": 2.5}})
+CONFIG = GIVEN.adapted({"training": {"learning_rate": 0.002, "weight_decay": 0.1}, "model": {"dropout": 0.25}})
+
+
 def watched(monkeypatch: pytest.MonkeyPatch, console: Console) -> str:
     """What the events of a run print on this console."""
     for module in (progress, shell_console):
@@ -31,6 +36,9 @@ def watched(monkeypatch: pytest.MonkeyPatch, console: Console) -> str:
         module=SimpleNamespace(parameters=list),
         summary="1,200 pairs, 300 pieces, 25% padding",
         monitor=SimpleNamespace(name="bleu"),
+        config=CONFIG,
+        data=SimpleNamespace(tokenizer=SimpleNamespace(source=SimpleNamespace(kind="words", vocab_size=1034))),
+        batches=SimpleNamespace(steps_per_epoch=lambda epoch: 20),
         samples=[(f"[red]{LONG}", "reference", LONG), ("하나", "one", "one")],
     )
     with progress.watching() as watch:
@@ -58,11 +66,31 @@ def test_a_terminal_shows_one_view_that_keeps_its_shape(width: int, monkeypatch:
 def test_elsewhere_there_is_a_line_for_each_event(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = watched(monkeypatch, Console(file=io.StringIO(), width=80)).splitlines()
     assert shown[0] == "Training 0 parameters on 1,200 pairs, 300 pieces, 25% padding"
-    assert shown[1] == "step 1/100  loss 4.980  1,234 tokens/s  1:30 left"
+    assert shown[1].startswith(
+        "Settings: small, dropout 0.25, tokens: words (1,034), at most 100 steps (5 epochs) or 2.5 min, "
+        "batches of 4,096 tokens, learning rate 0.002 ("
+    )
+    assert shown[2] == (
+        "Chosen from the data: training.learning_rate=0.002, training.weight_decay=0.1, model.dropout=0.25, "
+        "tokenizer.kind=words (few different words, each of them frequent); --set changes any of them"
+    )
+    assert shown[3] == "step 1/100  loss 4.980  1,234 tokens/s  1:30 left"
     assert "step 100  validation: loss 2.000  BLEU 40.0  chrF 60.0  exact 20.0 %  (best so far)" in shown
     assert cell_len(shown[-2]) <= 80
     assert shown[-2].startswith("  [red]고양이가 물을")
     assert shown[-1].startswith("Trained for 1:01")
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_plan_is_told_on_a_terminal_and_elsewhere(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above the view that is updated in place, where it stays."""
+    plans: list[Event] = [Planned(1500, 4.0, 3725.0, 12.345, limited=False), Planned(150, 0.4, 60.0, 2.5, limited=True)]
+    monkeypatch.setattr(f"{__name__}.EVENTS", [*plans, *EVENTS])
+    console = Console(file=io.StringIO(), force_terminal=terminal, color_system=None, width=120, height=30)
+    shown = watched(monkeypatch, console)
+    assert "This takes about 1:02:05, without validations: 1,500 steps (4.0 epochs) at 12.3 steps/s" in shown
+    assert "The time allows about 150 steps (0.4 epochs) at 2.5 steps/s; the learning rate falls until then" in shown
+    assert shown.index("The time allows") < shown.index("step ")
 
 
 def test_times_are_written_as_people_say_them() -> None:

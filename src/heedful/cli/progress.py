@@ -14,6 +14,15 @@ from ..training.metrics import Event, Finished, Observer, Planned, Trained, Vali
 from .console import console, plain, say, seconds
 
 
+# Why a kind of tokenizer was chosen.
+REASONS = {
+    "words": "few different words, each of them frequent",
+    "characters": "few letters, and strings that hardly repeat",
+    "bpe": "running text",
+    "bytes": "no characters to learn",
+}
+
+
 @contextmanager
 def watching() -> Iterator[Callable[[AnyTask], Sequence[Observer]]]:
     """Yield a function that makes the observers of a run; at the end the live view is stopped in any case."""
@@ -22,6 +31,8 @@ def watching() -> Iterator[Callable[[AnyTask], Sequence[Observer]]]:
     def watch(task: AnyTask) -> Sequence[Observer]:
         parameters = sum(parameter.numel() for parameter in task.module.parameters())
         say(f"Training {parameters:,} parameters on {task.summary}")
+        for line in settings_lines(task):
+            say(line)
         if not console.is_terminal or console.is_dumb_terminal:
             return [LineView(task)]
         views.append(LiveView(task))
@@ -99,11 +110,38 @@ def _pace(task: AnyTask, event: Trained) -> str:
     return f"{rate}  {seconds(event.seconds_left)} left"
 
 
+def settings_lines(task: AnyTask) -> Iterator[str]:
+    """Yield the settings of a run that matter most, and those that were chosen from the data."""
+    config, training, tokenizer = task.config, task.config.training, task.data.tokenizer
+    explicit = config.explicit or {}
+    model = explicit.get("model") or {}
+    preset = model if isinstance(model, str) else model.get("preset", model.get("family"))
+    name = preset or (f"{config.model.title} from {explicit['base']}" if explicit.get("base") else config.preset)
+    parts = [str(name)]
+    if (dropout := getattr(config.model, "dropout", None)) is not None:
+        parts.append(f"dropout {dropout:g}")
+    tokenizer = getattr(tokenizer, "source", tokenizer)  # a translator has one for each language
+    if tokenizer is not None:
+        parts.append(f"tokens: {tokenizer.kind} ({tokenizer.vocab_size:,})")
+    total, batches = training.total_steps(task.batches.steps_per_epoch), task.batches.steps_per_epoch(0)
+    epochs = total * training.gradient_accumulation_steps / max(batches, 1)
+    limit = f" or {training.max_minutes:g} min" if training.max_minutes else ""
+    parts += [f"at most {total:,} steps ({epochs:.3g} epochs){limit}", f"batches of {training.batch_tokens:,} tokens"]
+    parts.append(f"learning rate {training.learning_rate:g} ({training.schedule}, {training.optimizer})")
+    yield f"Settings: {', '.join(parts)}"
+    chosen = {name: f"{value:g}" if isinstance(value, float) else value for name, value in config.chosen.items()}
+    is_auto = getattr(getattr(config, "tokenizer", None), "kind", "") == "auto" and not explicit.get("base")
+    if is_auto and tokenizer is not None:
+        chosen["tokenizer.kind"] = f"{tokenizer.kind} ({REASONS[tokenizer.kind]})"
+    if listed := ", ".join(f"{name}={value}" for name, value in chosen.items()):
+        yield f"Chosen from the data: {listed}; --set changes any of them"
+
+
 def _plan(event: Planned) -> str:
     pace = f"{event.steps:,} steps ({event.epochs:.1f} epochs) at {event.steps_per_second:.3g} steps/s"
     if event.limited:
         return f"The time allows about {pace}; the learning rate falls until then (training.max_minutes)"
-    return f"This takes about {seconds(event.seconds)}: {pace}"
+    return f"This takes about {seconds(event.seconds)}, without validations: {pace}"
 
 
 def _scores(event: Validated) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, takewhile
@@ -99,6 +100,20 @@ class PublishedTokenizer:
     @property
     def largest(self) -> int:
         return max(self._fast.get_vocab().values(), default=-1)
+
+    @property
+    def kind(self) -> str:
+        """What the tokens are: words, characters, bytes, or pieces of words by the name of their model, such as bpe."""
+        model = json.loads(self._text)["model"]
+        kind = str(model["type"]).lower()
+        if model.get("merges") or kind not in ("bpe", "wordlevel"):
+            return kind
+        if model.get("ignore_merges"):
+            return "words"
+        n_single = sum(len(token) == 1 for token in model["vocab"])
+        if kind == "wordlevel":
+            return "characters" if n_single >= len(model["vocab"]) - 1 else "words"
+        return "characters" if n_single else "bytes"
 
     @property
     def fingerprint(self) -> str:

@@ -42,6 +42,7 @@ class RunConfig(Config):
     supports_r_drop: ClassVar[bool] = False  # the task's loss supports `training.r_drop`
     # What `from_dict` was called with: the other settings adapt to the data. None where all were chosen.
     explicit: ClassVar[Mapping[str, Any] | None] = None
+    chosen: ClassVar[Mapping[str, Any]] = {}  # the settings that `adapted` has changed, by their dotted names
 
     model: FamilyConfig
     training: TrainingConfig = field(default_factory=TrainingConfig)
@@ -102,6 +103,14 @@ class RunConfig(Config):
             values["model"] = {**defaults.get("model", {}), **model}
         config = self.from_dict(values)
         object.__setattr__(config, "explicit", self.explicit)
+        before = {section: getattr(self, section).to_dict() for section in ("training", "model")}
+        chosen = {
+            f"{section}.{name}": value
+            for section, values in before.items()
+            for name, value in getattr(config, section).to_dict().items()
+            if values.get(name) != value
+        }
+        object.__setattr__(config, "chosen", chosen)
         return config
 
     @classmethod
