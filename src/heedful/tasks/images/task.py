@@ -52,6 +52,9 @@ SHAPE = "the size and the channels of the images"
 NAMED = 12  # classes that the card lists
 CHUNK = 1024  # images evaluated at once
 MAX_SIDE, MAX_PIXELS = 32, 1 << 26  # of an image, and of all images, that the linear model reads
+LEAST_BATCH = 64  # images of a batch, by default
+LEAST_BATCHES = 20  # in an epoch of few images
+MOST_EPOCHS = 60  # of few images
 SAMPLES = 100  # that metrics.json lists: the surest mistakes, at most half of them, and right ones of all classes
 
 
@@ -96,6 +99,24 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
 
     def open(self, config: ImagesConfig, folder: Path) -> ImageData:
         return open_images(folder)
+
+    def defaults(self, config: ImagesConfig, data: ImageData) -> dict[str, dict[str, Any]]:
+        """Return smaller batches and a shorter run for few images; many have those of the config."""
+        size, _, n_channels = data.train.pixels.shape[1:]
+        model: Any = config.model_for(size, n_channels, len(data.metadata.labels))
+        n_images, n_patches = len(data.train), (size // model.patch_size) ** 2
+        batch = min(max(LEAST_BATCH, n_images // LEAST_BATCHES), config.training.batch_tokens // n_patches)
+        most, often = config.training.steps, config.training.validate_every
+        if batch < 1 or most is None:
+            return {}
+        steps = min(most, MOST_EPOCHS * math.ceil(n_images / batch))
+        return {
+            "training": {
+                "batch_tokens": batch * n_patches,
+                "steps": steps,
+                "validate_every": min(often, math.ceil(steps / 10)),
+            }
+        }
 
     def model_config(self) -> FamilyConfig:
         size, _, n_channels = self.data.train.pixels.shape[1:]
