@@ -31,6 +31,8 @@ def watched(monkeypatch: pytest.MonkeyPatch, console: Console) -> str:
         module=SimpleNamespace(parameters=list),
         summary="1,200 pairs, 300 pieces, 25% padding",
         monitor=SimpleNamespace(name="bleu"),
+        counted="texts",
+        counts_each=2,
         samples=[(f"[red]{LONG}", "reference", LONG), ("하나", "one", "one")],
     )
     with progress.watching() as watch:
@@ -50,7 +52,7 @@ def test_a_terminal_shows_one_view_that_keeps_its_shape(width: int, monkeypatch:
     assert all(cell_len(line) <= width for line in last[:8])
     assert "Trained for 1:01: all 100 steps are done." in shown
     if width >= 80:
-        assert "100/100  1,234 tokens/s  1:30 left" in shown
+        assert "100/100  617 texts/s  1:30 left" in shown
         assert "loss 2.000  BLEU 40.0  chrF 60.0  exact 20.0 %" in shown
         assert "[red]고양이가" in shown
 
@@ -58,7 +60,7 @@ def test_a_terminal_shows_one_view_that_keeps_its_shape(width: int, monkeypatch:
 def test_elsewhere_there_is_a_line_for_each_event(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = watched(monkeypatch, Console(file=io.StringIO(), width=80)).splitlines()
     assert shown[0] == "Training 0 parameters on 1,200 pairs, 300 pieces, 25% padding"
-    assert shown[1] == "step 1/100  loss 4.980  1,234 tokens/s  1:30 left"
+    assert shown[1] == "step 1/100  loss 4.980  617 texts/s  1:30 left"
     assert "step 100  validation: loss 2.000  BLEU 40.0  chrF 60.0  exact 20.0 %  (best so far)" in shown
     assert cell_len(shown[-2]) <= 80
     assert shown[-2].startswith("  [red]고양이가 물을")

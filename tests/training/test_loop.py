@@ -122,7 +122,7 @@ def test_what_observers_see(tmp_path: Path) -> None:
     trained = seen[0]
     assert isinstance(trained, Trained)
     assert trained.total_steps == 6
-    assert trained.tokens_per_second > 0
+    assert trained.items_per_second > 0
     assert trained.seconds_left > 0
     assert trained.learning_rate == pytest.approx(0.01 * 0.5**0.5)  # a warm-up of 4 would be more than a quarter
     log = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
