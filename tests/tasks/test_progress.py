@@ -39,6 +39,8 @@ def watched(monkeypatch: pytest.MonkeyPatch, console: Console) -> str:
         config=CONFIG,
         data=SimpleNamespace(tokenizer=SimpleNamespace(source=SimpleNamespace(kind="words", vocab_size=1034))),
         batches=SimpleNamespace(steps_per_epoch=lambda epoch: 20),
+        counted="texts",
+        counts_each=2,
         samples=[(f"[red]{LONG}", "reference", LONG), ("하나", "one", "one")],
     )
     with progress.watching() as watch:
@@ -58,7 +60,7 @@ def test_a_terminal_shows_one_view_that_keeps_its_shape(width: int, monkeypatch:
     assert all(cell_len(line) <= width for line in last[:8])
     assert "Trained for 1:01: all 100 steps are done." in shown
     if width >= 80:
-        assert "100/100  1,234 tokens/s  1:30 left" in shown
+        assert "100/100  617 texts/s  1:30 left" in shown
         assert "loss 2.000  BLEU 40.0  chrF 60.0  exact 20.0 %" in shown
         assert "[red]고양이가" in shown
 
@@ -74,7 +76,7 @@ def test_elsewhere_there_is_a_line_for_each_event(monkeypatch: pytest.MonkeyPatc
         "Chosen from the data: training.learning_rate=0.002, training.weight_decay=0.1, model.dropout=0.25, "
         "tokenizer.kind=words (few different words, each of them frequent); --set changes any of them"
     )
-    assert shown[3] == "step 1/100  loss 4.980  1,234 tokens/s  1:30 left"
+    assert shown[3] == "step 1/100  loss 4.980  617 texts/s  1:30 left"
     assert "step 100  validation: loss 2.000  BLEU 40.0  chrF 60.0  exact 20.0 %  (best so far)" in shown
     assert cell_len(shown[-2]) <= 80
     assert shown[-2].startswith("  [red]고양이가 물을")

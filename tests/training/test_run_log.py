@@ -17,7 +17,7 @@ from heedful.training.metrics import Log, TensorBoard, row_of
 
 def trained(step: int, **changes: Any) -> Trained:
     values = {"total_steps": 9, "epoch": 0, "loss": 2.0, "nll": 1.5, "learning_rate": 0.1, "grad_norm": 3.0}
-    return Trained(**{"step": step, "tokens_per_second": 7.0, "seconds": 1.0, "seconds_left": 2.0} | values | changes)
+    return Trained(**{"step": step, "items_per_second": 7.0, "seconds": 1.0, "seconds_left": 2.0} | values | changes)
 
 
 def rows(path: Path) -> list[dict[str, Any]]:

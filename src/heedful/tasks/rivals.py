@@ -26,7 +26,7 @@ class Rival(NamedTuple):
         ahead = (score["value"] - baseline["value"]) * (1 if self.higher_is_better else -1)
         if ahead > self.margin or (ahead == 0 and not self.is_trivial):
             return None
-        figures = f"{score['metric']} {score['value']:.2f} against {baseline['value']:.2f} ({baseline['metric']})"
+        figures = f"{score['value']:.2f} ({score['metric']}) against {baseline['value']:.2f} ({baseline['metric']})"
         return f"{NOTHING if self.is_trivial else 'A simpler method is better'}: {figures}. {ADVICE}"
 
 

@@ -36,6 +36,7 @@ def test_a_separable_task_is_learned(run: Path) -> None:
     assert validation["scores"]["accuracy"]["value"] >= 95
     assert validation["scores"]["macro_f1"]["value"] >= 95
     assert validation["scores"]["commonest"]["value"] == 50
+    assert validation["scores"]["linear"]["value"] >= 95
     model = heedful.load(run, "classification")
     rows = reviews(200, seed=9)
     answers = model.predict([text for text, _ in rows])
@@ -59,7 +60,14 @@ def test_evaluation_matches_predict(run: Path) -> None:
 
 def test_run_folder_is_complete(run: Path) -> None:
     card = (run / "README.md").read_text()
-    for expected in ("2 classes: neg, pos", "| accuracy | ", "accuracy of always", "| neg | 30 |", "32 tokens"):
+    for expected in (
+        "2 classes: neg, pos",
+        "| accuracy | ",
+        "accuracy of always",
+        "accuracy of a linear model over n-grams",
+        "| neg | 30 |",
+        "32 tokens",
+    ):
         assert expected in card
     assert heedful.load(run, "classification").settings.labels == ("neg", "pos")
     assert (run / "report.html").stat().st_size > 1000

@@ -44,9 +44,18 @@ def test_one_class_a_line_or_all_of_them_as_json(run: Path, tmp_path: Path) -> N
 
 def test_evaluate_scores_a_file(run: Path, tmp_path: Path) -> None:
     file = write_tsv(tmp_path / "test.tsv", reviews(30, seed=4))
-    done = heedful("evaluate", run, "--data", file, "--device", "cpu")
+    done = heedful("evaluate", run, "--data", file, "--device", "cpu", "--out", tmp_path / "scores.json")
     assert done.code == 0, done.err
     assert "30 texts" in done.out
+    scores = read_mapping(tmp_path / "scores.json")
+    lines = [line.split() for line in done.out.splitlines()]
+    for row in scores["classes"]:
+        shares = [f"{row[name]:.1f}" for name in ("precision", "recall", "f1")]
+        assert [row["label"], str(row["n"]), *shares] in lines
+    (right, wrong), (missed, _) = scores["confusion"]
+    assert right + wrong == 15
+    for mistake, count in ((["neg", "pos"], wrong), (["pos", "neg"], missed)):
+        assert ([*mistake, str(count)] in lines) == (count > 0)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,8 @@ def test_a_run_leaves_a_bundle_with_scores_and_a_report(tmp_path: Path) -> None:
     assert [len(text) for text in loaded.predict(["a"] * 3, max_new_tokens=5)] == [5] * 3
     metrics = read_mapping(tmp_path / "run" / "metrics.json")
     scores = {name: score["value"] for name, score in metrics["validation"]["scores"].items()}
-    assert set(scores) == {"loss", "perplexity", "bits_per_character", "bits_per_byte", "loss_side_by_side"}
+    sizes = {"loss", "perplexity", "bits_per_character", "bits_per_byte", "loss_side_by_side"}
+    assert set(scores) == {*sizes, "frequency_perplexity"}
     assert scores["bits_per_character"] == pytest.approx(scores["loss"] / np.log(2))
     assert metrics["validation"]["n"] == metrics["validation"]["characters"] == 300
     assert metrics["samples"][0]["source"] == TEXT[2700:2716]

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 import torch
 
@@ -68,8 +69,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_entities_are_learned(run: Path) -> None:
     done = shell("evaluate", run / "run", "--data", run / "test.conll", "--out", run / "scores.json")
     assert done.code == 0, done.err
-    scores = json.loads((run / "scores.json").read_text())["scores"]
+    results = json.loads((run / "scores.json").read_text())
+    scores = results["scores"]
     assert scores["f1"]["value"] >= 95
+    lines = [line.split()[:2] for line in done.out.splitlines()]
+    assert all([row["label"], str(row["n"])] in lines for row in results["classes"])
+    words, right = np.sum(results["confusion"]), np.trace(results["confusion"])
+    assert 100 * right / words == pytest.approx(scores["accuracy"]["value"])
     validation = json.loads((run / "run" / "metrics.json").read_text())["validation"]["scores"]
     assert validation["baseline"]["value"] < validation["f1"]["value"]  # places near something need their context
 

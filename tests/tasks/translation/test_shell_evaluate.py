@@ -37,6 +37,7 @@ def test_the_scores_are_sacrebleus_of_what_predict_gives(model: Path, corpus: Pa
     for words in ("20 pairs", "BLEU: nrefs:1|bs:1000|seed:12345", "chrF2: nrefs:1", "±", "Best", "Worst"):
         assert words in done.out
     assert sum(count for _, count, _ in actual["by_length"]) == 20
+    assert f"{actual['unfinished']:,} of 20 answers were cut at their length limit" in done.out + done.err
 
 
 def test_the_best_and_the_worst_are_told_apart_and_shown_once(model: Path, tmp_path: Path) -> None:
