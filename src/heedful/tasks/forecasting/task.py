@@ -38,16 +38,7 @@ from .data import (
     prepare_series,
 )
 from .predictor import LINEAR_FILE, ForecastSettings, ForecastWeights, SeriesForecaster
-from .scoring import (
-    ALONE,
-    NETWORK,
-    SPOKEN,
-    Linear,
-    convex_weights,
-    errors_of,
-    evaluate_windows,
-    sample_interval,
-)
+from .scoring import ALONE, NETWORK, SPOKEN, Linear, convex_weights, errors_of, sample_interval
 
 CHANNELS = "the columns"
 LOOKS = 4
@@ -135,7 +126,7 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         if (note := self._no_weights()) is None:
             weights = ForecastWeights.of(convex_weights(predictor.forecasters(), windows["valid"], self.interval))
             predictor.settings, note = predictor.settings.changed(weights=weights), _shares(weights)
-        scores = {part: _scored(predictor, windows[part], season) for part in ("valid", "test")}
+        scores = {part: predictor.evaluate(windows[part], season) for part in ("valid", "test")}
         return {
             "validation": scores["valid"],
             "sets": {"test": scores["test"]},
@@ -187,8 +178,7 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
                     f"{model.context_length}, at least {size:,} are needed"
                 )
             season = predictor.settings.season or store.season
-            scores = _scored(predictor, windows, season)
-            return {**scores, "forecasts": looks(predictor, windows)}
+            return {**predictor.evaluate(windows, season), "forecasts": looks(predictor, windows)}
 
     def card_notes(self, predictor: SeriesForecaster, metrics: Mapping[str, Any]) -> list[str]:
         units = "Errors are in units of the training data's deviation; `metrics.json` has them in the file's units too."
@@ -210,11 +200,6 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
             "notes": [*self.verdicts(metrics), *metrics.get("notes", [])],
             "forecasts": [_plot(look) for look in metrics["forecasts"]],
         }
-
-
-def _scored(predictor: SeriesForecaster, windows: SeriesWindows, season: int | None) -> dict[str, Any]:
-    weights = predictor.settings.weights.by_forecaster()
-    return evaluate_windows(predictor.network, windows, season, predictor.linear, weights)
 
 
 def _shares(weights: ForecastWeights) -> str:
