@@ -83,10 +83,6 @@ class ForecastSettings(Config):
             f"the scale is of {len(self.scale.width)} columns, but {len(self.columns)} are named",
         )
         self.require_positive("season")
-        self.require(
-            self.season is not None or not self.weights.seasonal,
-            f"weights.seasonal is {self.weights.seasonal}, but there is no season; set season",
-        )
 
 
 class PreparedSeries(NamedTuple):
