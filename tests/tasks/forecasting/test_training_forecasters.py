@@ -230,8 +230,6 @@ def test_invalid_weights_are_refused() -> None:
         ForecastWeights(network=0.5, linear=0.4)
     with pytest.raises(ConfigError, match="weights are 0 or more and together 1"):
         ForecastWeights(network=1.5, linear=-0.5)
-    with pytest.raises(ConfigError, match=r"weights.seasonal is 0\.5, but there is no season"):
-        ForecastSettings(weights=ForecastWeights(network=0.5, seasonal=0.5))
 
 
 @pytest.mark.parametrize(

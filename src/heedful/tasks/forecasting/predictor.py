@@ -25,8 +25,8 @@ from ..bundle import Bundle
 from ..inspection.document import Inspection, check_options, patch_token
 from ..predictor import InputKind, ItemError, OutputKind, Predictor
 from ..text_encoder import BATCH_TOKENS
-from .data import as_rows, as_windows, sees_a_patch
-from .scoring import LAST, LINEAR, NETWORK, SEASONAL, Forecast, Linear, rivals, weighted_mean
+from .data import SeriesWindows, as_rows, as_windows, sees_a_patch
+from .scoring import LAST, LINEAR, NETWORK, SEASONAL, Forecast, Linear, evaluate_windows, rivals, weighted_mean
 
 FORMS = "a series is a list of numbers, a list of rows of numbers, or an array of one of these"
 LINEAR_FILE = "linear.safetensors"  # the linear model to beat, where training has made one
@@ -83,10 +83,6 @@ class ForecastSettings(Config):
             f"the scale is of {len(self.scale.width)} columns, but {len(self.columns)} are named",
         )
         self.require_positive("season")
-        self.require(
-            self.season is not None or not self.weights.seasonal,
-            f"weights.seasonal is {self.weights.seasonal}, but there is no season; set season",
-        )
 
 
 class PreparedSeries(NamedTuple):
@@ -162,6 +158,10 @@ class SeriesForecaster(Predictor[Any, Any]):
         forecasters, weights = self.forecasters(), self.settings.weights.by_forecaster()
         return weighted_mean({name: forecasters[name](context) for name in weights}, weights)
 
+    def evaluate(self, windows: SeriesWindows, season: int | None) -> dict[str, Any]:
+        """Return what metrics.json holds for one part of the data."""
+        return evaluate_windows(self.network, windows, season, self.linear, self.settings.weights.by_forecaster())
+
     def forecasters(self) -> dict[str, Forecast]:
         """Return the network and the baselines, which a weighted mean can combine."""
         sizes = self.module.context_length, self.module.head.horizon
@@ -220,11 +220,8 @@ class SeriesForecaster(Predictor[Any, Any]):
     def hf_files(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Warn that only the network is published."""
         if (share := self.settings.weights.network) < 1:
-            warnings.warn(
-                f"the export has the network alone, whose share in this model's forecast is {100 * share:.0f} %; set "
-                "combine=false in training for a network that forecasts alone",
-                stacklevel=2,
-            )
+            reason = f"whose share in this model's forecast is {100 * share:.0f} %"
+            warnings.warn(f"the export has the network alone, {reason}; train with --set combine=false", stacklevel=2)
         return {}
 
     def inspect(self, item: Any, inspection: Inspection, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -150,10 +150,9 @@ class Errors:
 def errors_of(
     forecasts: Mapping[str, Forecast], windows: SeriesWindows, weights: Weights | None = None, *, every: int = 1
 ) -> dict[str, Errors]:
-    """Return each forecaster's errors over one window in `every`; with weights, also those of their mean, as MODEL.
+    """Return each forecaster's errors over one window in `every`, and with weights those of their mean, as MODEL.
 
-    Raises:
-        DataError: None of the windows has a value to score.
+    DataError if no window has a value to score.
     """
     store, size = windows.store, windows.model
     counts: list[NDArray[np.int64]] = []  # of each window, by column

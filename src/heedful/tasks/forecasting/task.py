@@ -38,16 +38,7 @@ from .data import (
     prepare_series,
 )
 from .predictor import LINEAR_FILE, ForecastSettings, ForecastWeights, SeriesForecaster
-from .scoring import (
-    ALONE,
-    NETWORK,
-    SPOKEN,
-    Linear,
-    convex_weights,
-    errors_of,
-    evaluate_windows,
-    sample_interval,
-)
+from .scoring import ALONE, NETWORK, SPOKEN, Linear, convex_weights, errors_of, sample_interval
 
 CHANNELS = "the columns"
 LOOKS = 4
@@ -133,26 +124,21 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
     def final_evaluation(self, predictor: SeriesForecaster) -> dict[str, Any]:
         """Weigh the forecasters by the validation windows, and score all validation and test windows."""
         windows, season = self.data.metadata.windows, self.data.metadata.season
-        predictor.linear = Linear.fit(windows["train"], windows["valid"])
-        if (note := self._no_weights()) is None:
+        predictor.linear, n = Linear.fit(windows["train"], windows["valid"]), len(windows["valid"])
+        if not self.config.combine:
+            note = "The network forecasts alone, as combine=false says."
+        elif n <= windows["valid"].model.horizon:
+            note = f"The network forecasts alone: {n:,} validation windows are too few to weigh the baselines by."
+        else:
             weights = ForecastWeights.of(convex_weights(predictor.forecasters(), windows["valid"], self.interval))
             predictor.settings, note = predictor.settings.changed(weights=weights), _shares(weights)
-        scores = {part: _scored(predictor, windows[part], season) for part in ("valid", "test")}
+        scores = {part: predictor.evaluate(windows[part], season) for part in ("valid", "test")}
         return {
             "validation": scores["valid"],
             "sets": {"test": scores["test"]},
             "forecasts": looks(predictor, windows["test"]),
             "combination": note,
         }
-
-    def _no_weights(self) -> str | None:
-        """Return why the network forecasts alone; None if its forecast is combined with those of the baselines."""
-        n, horizon = len(self.data.valid), self.data.valid.model.horizon
-        if not self.config.combine:
-            return "The network forecasts alone, as combine=false says."
-        if n <= horizon:
-            return f"The network forecasts alone: {n:,} validation windows are too few to weigh the baselines by."
-        return None
 
     def identity(self) -> dict[str, str]:
         return {
@@ -188,7 +174,7 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
             spans = [(stored.start, max(0, stored.steps - size + 1)) for stored in store.series]
             windows = SeriesWindows(store, spans, model.changed(n_channels=len(store.columns)))
             season = predictor.settings.season or store.season
-            scores = _scored(predictor, windows, season)
+            scores = predictor.evaluate(windows, season)
             return {**scores, "forecasts": looks(predictor, windows), **refusals.to_dict()}
 
     def card_notes(self, predictor: SeriesForecaster, metrics: Mapping[str, Any]) -> list[str]:
@@ -202,17 +188,12 @@ class ForecastingTask(Task[ForecastingConfig, SeriesData, WindowBatch]):
         missing = [
             f"It was not compared with {SPOKEN.get(name, name)}: {why}." for name, why in test["why_not"].items()
         ]
-        combination = [metrics["combination"]] if "combination" in metrics else []
-        return [f"On the test data, {test['n']:,} windows: {scores}.", *combination, *test["verdict"], *missing]
+        sentences = [f"On the test data, {test['n']:,} windows: {scores}.", metrics.get("combination", "")]
+        return [*filter(None, sentences), *test["verdict"], *missing]
 
     def report_sections(self, predictor: SeriesForecaster, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         """Return plots of some windows with their attention."""
         return {"forecasts": [_plot(look) for look in metrics["forecasts"]]}
-
-
-def _scored(predictor: SeriesForecaster, windows: SeriesWindows, season: int | None) -> dict[str, Any]:
-    weights = predictor.settings.weights.by_forecaster()
-    return evaluate_windows(predictor.network, windows, season, predictor.linear, weights)
 
 
 def _shares(weights: ForecastWeights) -> str:
