@@ -147,3 +147,14 @@ def test_a_column_of_something_else_is_noticed(
     report = {labeled: TextReport, examples: ExampleReading, pairs: PairReport}[read]()
     assert len(read(table(tmp_path / "a.tsv", *contents, header=header), None, report)) == N
     assert re.search(warning, report.to_dict()["warnings"][0])
+
+
+def test_a_pair_with_usual_names_keeps_both_texts_when_the_label_is_guessed(tmp_path: Path) -> None:
+    path = table(tmp_path / "a.tsv", TEXT, KOREAN, TOPIC, header="premise\thypothesis\tsubject")
+    first = next(iter(read_labeled_texts(path)))
+    assert (first.texts, first.label) == ((TEXT[0], KOREAN[0]), TOPIC[0])
+
+
+def test_a_label_that_is_a_usual_name_is_no_header(tmp_path: Path) -> None:
+    labels = [("question", "title")[n % 2] for n in range(N)]
+    assert labeled(table(tmp_path / "a.tsv", labels, TEXT)) == list(zip(TEXT, labels, strict=True))

@@ -51,7 +51,9 @@ def _pairs(
         if header := languages.keys(columns):
             if languages.columns and header != (source, target):
                 order, named = ",".join(languages.columns), ",".join(columns)
-                raise file.error(f"the header names the columns {named}, but {order} was asked for", number)
+                raise file.error(
+                    f"the header names the columns {named}, but {order} was asked for; leave it out", number
+                )
             source, target = header
             sample = sample[1:]
         elif width < 2:
