@@ -61,6 +61,7 @@ GUESSED: dict[str, tuple[Any, list[list[str]], str, list[str], list[str]]] = {
     "a header": (labeled, [TOPIC, TEXT], "What it is\tThe words", TEXT, TOPIC),
     "a number, text, label": (labeled, [NUMBER, TEXT, TOPIC], "", TEXT, TOPIC),
     "one usual name": (labeled, [LANGUAGE, TEXT, TOPIC], "language\twords\tclass", TEXT, TOPIC),
+    "a few rows": (labeled, [TOPIC[:6], TEXT[:6]], "", TEXT[:6], TOPIC[:6]),
     "sorted by label": (labeled, [["yes"] * N, TEXT], "", TEXT, ["yes"] * N),
     "label is a number": (labeled, [["0", "1"] * (N // 2), TEXT], "", TEXT, ["0", "1"] * (N // 2)),
     "source, target": (examples, [TEXT, ANSWER], "", TEXT, ANSWER),
