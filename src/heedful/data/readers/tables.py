@@ -142,11 +142,12 @@ def _texts(file: InputFile, number: int, row: dict[str, Any], languages: Languag
     names = list(row)
     places = languages.keys(names)
     if places is None:
-        raise file.error(
+        error = file.error(
             f"no key for {languages}; the keys are {', '.join(names[:10]) or 'none'}. Allowed are language codes, "
             "source and target, src and tgt, or these within translation",
             number,
         )
+        raise OtherLanguageError(str(error)) if number == 1 else error
     texts = [row[names[place]] for place in places]
     for text in texts:
         if not isinstance(text, str | None):
