@@ -61,6 +61,7 @@ GUESSED: dict[str, tuple[Any, list[list[str]], str, list[str], list[str]]] = {
     "a header": (labeled, [TOPIC, TEXT], "What it is\tThe words", TEXT, TOPIC),
     "a number, text, label": (labeled, [NUMBER, TEXT, TOPIC], "", TEXT, TOPIC),
     "one usual name": (labeled, [LANGUAGE, TEXT, TOPIC], "language\twords\tclass", TEXT, TOPIC),
+    "a few rows": (labeled, [TOPIC[:6], TEXT[:6]], "", TEXT[:6], TOPIC[:6]),
     "sorted by label": (labeled, [["yes"] * N, TEXT], "", TEXT, ["yes"] * N),
     "label is a number": (labeled, [["0", "1"] * (N // 2), TEXT], "", TEXT, ["0", "1"] * (N // 2)),
     "source, target": (examples, [TEXT, ANSWER], "", TEXT, ANSWER),
@@ -147,3 +148,14 @@ def test_a_column_of_something_else_is_noticed(
     report = {labeled: TextReport, examples: ExampleReading, pairs: PairReport}[read]()
     assert len(read(table(tmp_path / "a.tsv", *contents, header=header), None, report)) == N
     assert re.search(warning, report.to_dict()["warnings"][0])
+
+
+def test_a_pair_with_usual_names_keeps_both_texts_when_the_label_is_guessed(tmp_path: Path) -> None:
+    path = table(tmp_path / "a.tsv", TEXT, KOREAN, TOPIC, header="premise\thypothesis\tsubject")
+    first = next(iter(read_labeled_texts(path)))
+    assert (first.texts, first.label) == ((TEXT[0], KOREAN[0]), TOPIC[0])
+
+
+def test_a_label_that_is_a_usual_name_is_no_header(tmp_path: Path) -> None:
+    labels = [("question", "title")[n % 2] for n in range(N)]
+    assert labeled(table(tmp_path / "a.tsv", labels, TEXT)) == list(zip(TEXT, labels, strict=True))

@@ -107,7 +107,7 @@ class ColumnSelection:
             raise DataError(f"{order}: there are only {len(header)} columns; {self._remedy(header, profiles)}")
         if by_option and in_header and by_option != in_header:
             order = ",".join(self.order)
-            raise DataError(f"the header names the columns {','.join(header)}, but {order} was asked for")
+            raise DataError(f"the header names the columns {','.join(header)}, but {order} was asked for; leave it out")
         if self.names:
             numbers = {str(number): number - 1 for number in range(1, len(header) + 1)} | index
             if absent := [name for name in self.names if name.lower() not in numbers]:
@@ -117,19 +117,23 @@ class ColumnSelection:
             has_keys = has_keys or any(name.lower() in index for name in self.names)
         if in_header is None and rows and not has_keys:  # a name that stands in other rows too is none
             roles = {place: role for place, role in roles.items() if header[place] not in profiles[place].cells}
-        places, note = by_option or in_header, ""
+        places = by_option or in_header
+        guesses: list[tuple[int, int]] = []
         if places is None:
             guesses = list(self._guesses(profiles, {role: place for place, role in reversed(roles.items())}))
             if len(guesses) != 1:
                 usually = f"named as a {kind.text}'s and a {kind.label}'s usually are"
                 raise DataError(f"no columns are {usually}; {self._remedy(header, profiles)}")
-            places = ColumnPlaces((guesses[0][0],), guesses[0][1])
+            places = kind.places({**roles, guesses[0][0]: kind.text, guesses[0][1]: kind.label})
+        assert places is not None  # it has a text and a label
         has_header = has_keys or bool(roles) or self._is_header(header, profiles, places)
-        if by_option is None and in_header is None:
-            text, label = (f"column {place + 1} ({header[place]!r:.40})" for place in (*places.texts, places.label))
-            first = "a header" if has_header else "an example"
-            note = f"guessed: {text} is the {kind.text}, {label} the {kind.label}, and the first row is {first}"
-            note += f" (the other way round: --columns {places.label + 1},{places.texts[0] + 1})"
+        note = ""
+        for text, label in guesses:
+            note = (
+                f"guessed: column {text + 1} ({header[text]!r:.40}) is the {kind.text}, column {label + 1} "
+                f"({header[label]!r:.40}) the {kind.label}, and the first row is "
+                f"{'a header' if has_header else 'an example'} (the other way round: --columns {label + 1},{text + 1})"
+            )
         return Selected(places, has_header, note, self._doubt(header, profiles, places))
 
     def _roles_by_name(self, index: Mapping[str, int]) -> dict[int, str]:

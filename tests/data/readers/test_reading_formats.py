@@ -126,9 +126,10 @@ def test_two_columns_need_no_header_and_more_need_texts(tmp_path: Path) -> None:
 def test_a_table_of_something_else_in_a_folder_is_left_aside(tmp_path: Path) -> None:
     write(tmp_path / "pairs.csv", "en,ko\nHello,안녕\n")
     write(tmp_path / "prices.csv", "day,open,close\n1,2,3\n")
+    write(tmp_path / "settings.json", '[{"name": "x"}, {"name": "y"}]')
     reading = PairReport()
     assert len(list(read_pairs(tmp_path, "en", "ko", reading=reading))) == 1
-    assert reading.skipped["other languages"].places == [str(tmp_path / "prices.csv")]
+    assert reading.skipped["other languages"].places == [str(tmp_path / "prices.csv"), str(tmp_path / "settings.json")]
 
 
 @pytest.mark.parametrize(

@@ -61,11 +61,11 @@ def test_evaluate_scores_a_file(run: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "more", "message"),
     [
-        ("id\tbody words\tanswer", (), "there are 'id', 'body words', 'answer'"),
+        ("id\tbody words\tanswer", (), "there are 1 'id', 2 'body words', 3 'answer'"),
         (
             "id\tdocument\tlabel",
             ("--columns", "text,answer"),
-            "named text, answer; there are 'id', 'document', 'label'",
+            "named text, answer; there are 1 'id', 2 'document', 3 'label'",
         ),
     ],
 )

@@ -51,7 +51,9 @@ def _pairs(
         if header := languages.keys(columns):
             if languages.columns and header != (source, target):
                 order, named = ",".join(languages.columns), ",".join(columns)
-                raise file.error(f"the header names the columns {named}, but {order} was asked for", number)
+                raise file.error(
+                    f"the header names the columns {named}, but {order} was asked for; leave it out", number
+                )
             source, target = header
             sample = sample[1:]
         elif width < 2:
@@ -140,11 +142,12 @@ def _texts(file: InputFile, number: int, row: dict[str, Any], languages: Languag
     names = list(row)
     places = languages.keys(names)
     if places is None:
-        raise file.error(
+        error = file.error(
             f"no key for {languages}; the keys are {', '.join(names[:10]) or 'none'}. Allowed are language codes, "
             "source and target, src and tgt, or these within translation",
             number,
         )
+        raise OtherLanguageError(str(error)) if number == 1 else error
     texts = [row[names[place]] for place in places]
     for text in texts:
         if not isinstance(text, str | None):
