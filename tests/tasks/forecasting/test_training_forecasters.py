@@ -120,7 +120,7 @@ def test_evaluate_scores_a_new_file(seasonal: tuple[Path, str], tmp_path: Path) 
     assert ForecastingTask().evaluate(model, Files((tail,))) == tail_scores
     with pytest.raises(DataError, match="this model forecasts a, not b; leave out --columns"):
         ForecastingTask().evaluate(model, Files((tail,), columns=("b",)))
-    with pytest.raises(DataError, match=r"short has 37 steps; to score .* at least 38 are needed"):
+    with pytest.raises(DataError, match=r"short: it has 37 steps; to score .* at least 38 are needed"):
         ForecastingTask().evaluate(model, Files((table(tmp_path / "short.csv", waves(37)),)))
     with pytest.raises(DataError, match=r"unknown column 'a'; allowed: b$"):
         ForecastingTask().evaluate(model, Files((table(tmp_path / "other.csv", waves(50), "b"),)))
@@ -148,8 +148,10 @@ def test_files_are_forecast_series_by_series(seasonal: tuple[Path, str], tmp_pat
     model = heedful.load(seasonal[0], "forecasting", device="cpu")
     (forecast,) = forecast_files(model, [seasonal[1]])
     assert forecast == {"series": "hours", "forecast": {"a": model.predict([waves(1200)[:, 0]])[0]}}
-    with pytest.raises(DataError, match=r"one\.csv: one: this model forecasts from 32 steps, and it has only 1"):
-        forecast_files(model, [table(tmp_path / "one.csv", waves(1))])
+    one = table(tmp_path / "one.csv", waves(1))
+    (refused,) = forecast_files(model, [one])
+    reason = "this model forecasts from 32 steps, and it has only 1; give as many"
+    assert refused == {"series": "one", "error": f"{one}: one: {reason}"}
 
 
 def test_prices_by_their_logarithm(tmp_path: Path) -> None:
