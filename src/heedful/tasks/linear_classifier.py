@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 MAX_STEPS = 100  # of L-BFGS
 HISTORY = 5  # gradients that L-BFGS keeps, each as large as the weights
+Product = Callable[[Tensor], Tensor]
 
 
 class SparseRows(NamedTuple):
@@ -34,11 +35,7 @@ class SparseRows(NamedTuple):
 
 @torch.no_grad()
 def fit_linear(
-    times: Callable[[Tensor], Tensor],
-    transposed_times: Callable[[Tensor], Tensor],
-    labels: Sequence[int],
-    shape: tuple[int, int],
-    penalty: float,
+    times: Product, transposed_times: Product, labels: Sequence[int], shape: tuple[int, int], penalty: float
 ) -> tuple[Tensor, Tensor]:
     """Return the weights (F, C) and the bias (C) with the least cross-entropy, summed, plus penalty / 2 · ‖weights‖².
 

@@ -15,8 +15,7 @@ from ..linear_classifier import SparseRows, fit_linear
 from ..predictor import in_chunks
 
 LONGEST = 5  # characters of an n-gram
-MAX_HASHES = 1 << 18  # for each kind of n-gram
-MAX_WEIGHTS = 1 << 24
+MAX_HASHES, MAX_WEIGHTS = 1 << 18, 1 << 24  # of each kind of n-gram; of the model
 PENALTY = 0.1
 CHUNK = 1024  # texts hashed at once
 
@@ -68,12 +67,12 @@ def ngrams(texts: Sequence[str]) -> Iterator[tuple[Integers, Integers]]:
     An n-gram of characters may begin with the space before a word and end with the one after it.
     """
     split = [text.lower().split() for text in texts]
-    rows = np.repeat(np.arange(len(texts)), [len(words) for words in split])
-    words = np.array([crc32(word.encode()) for words in split for word in words], np.uint64)
+    rows = np.repeat(np.arange(len(texts)), [len(tokens) for tokens in split])
+    hashes = np.array([crc32(word.encode()) for tokens in split for word in tokens], np.uint64)
     follows = rows[1:] == rows[:-1]
-    yield np.concatenate([rows, rows[1:][follows]]), np.concatenate([words, _mix(words[:-1], words[1:])[follows]])
+    yield np.concatenate([rows, rows[1:][follows]]), np.concatenate([hashes, _mix(hashes[:-1], hashes[1:])[follows]])
 
-    padded = [f" {' '.join(words)} " for words in split]
+    padded = [f" {' '.join(tokens)} " for tokens in split]
     characters = np.frombuffer("".join(padded).encode("utf-32-le"), np.uint32).astype(np.uint64)
     row_of = np.repeat(np.arange(len(texts)), [len(text) for text in padded])
     places, is_space = np.arange(len(characters)), characters == ord(" ")
