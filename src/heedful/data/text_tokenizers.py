@@ -9,6 +9,7 @@ along, as the word that it stands for does. A space stands before the first word
 "a <mask>." ends as "a word." does.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -22,7 +23,7 @@ from .corpus import Passage
 from .published_tokenizer import PublishedTokenizer
 from .tokenizer import END, PAD, START, PiecesConfig, Tokenizer, nfc
 
-PAD_NAME, START_NAME, END_NAME, MASK_NAME = "<pad>", "<s>", "</s>", "<mask>"
+PAD_NAME, START_NAME, END_NAME, MASK_NAME, UNKNOWN_NAME = "<pad>", "<s>", "</s>", "<mask>", "<unk>"
 ROLES = {"pad_token": PAD_NAME, "cls_token": START_NAME, "sep_token": END_NAME, "mask_token": MASK_NAME}
 Ids = NDArray[np.int64]
 
@@ -51,13 +52,26 @@ class EncoderTokenizerConfig(PiecesConfig):
     """How the tokenizer of a text encoder is trained."""
 
     lowercase: bool = False  # Read capital letters as small ones, so that a word is one piece wherever it stands
+    # With kind=auto, tokens are whole words if at most this share of all words will be unknown, estimated by the words
+    # that occur once (Good and Turing). Unknown words are all one token, <unk>. 0: never
+    max_unknown: float = 0.0
+
+    def check(self) -> None:
+        super().check()
+        self.require_share("max_unknown")
 
 
 def learn_tokenizer(texts: Iterable[str], config: EncoderTokenizerConfig) -> PublishedTokenizer:
     """Learn a tokenizer for encoders in one pass over the texts; the mask token comes after all pieces."""
     lower = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
-    learned = Tokenizer.of(map(lower.normalize_str, texts) if config.lowercase else texts, config)
-    fast = FastTokenizer.from_str(learned.to_json())
+    if config.lowercase:
+        texts = map(lower.normalize_str, texts)
+    fast = None
+    if config.kind == "auto" and config.max_unknown:
+        texts = list(texts)  # they are read twice
+        fast = _whole_words(texts, config)
+    if fast is None:
+        fast = FastTokenizer.from_str(Tokenizer.of(texts, config).to_json())
     fast.normalizer = lower if config.lowercase else normalizers.NFC()
     before = pre_tokenizers.Metaspace(" ", "first", split=False)  # the space before a text's first word
     fast.pre_tokenizer = pre_tokenizers.Sequence([before, fast.pre_tokenizer])
@@ -72,6 +86,20 @@ def learn_tokenizer(texts: Iterable[str], config: EncoderTokenizerConfig) -> Pub
         special_tokens=around,
     )
     return PublishedTokenizer(fast.to_str(pretty=True), ROLES)
+
+
+def _whole_words(texts: Iterable[str], config: EncoderTokenizerConfig) -> FastTokenizer | None:
+    """Return a tokenizer of the frequent words and of <unk>, or None if too many words would be unknown."""
+    fast = FastTokenizer.from_str(Tokenizer([]).to_json())  # which says what a word is
+    words = Counter(word for text in texts for word, _ in fast.pre_tokenizer.pre_tokenize_str(f" {nfc(text)}"))
+    once = sum(1 for count in words.values() if count == 1)
+    if not words or once > config.max_unknown * words.total():
+        return None
+    frequent = sorted((word for word in words if words[word] >= config.min_frequency), key=lambda word: -words[word])
+    names = [PAD_NAME, START_NAME, END_NAME, UNKNOWN_NAME, *frequent][: config.vocab_size]
+    fast.model = models.WordLevel({name: index for index, name in enumerate(names)}, unk_token=UNKNOWN_NAME)
+    fast.decoder = decoders.Sequence([decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    return fast
 
 
 def end_of(tokenizer: PublishedTokenizer) -> int | None:

@@ -44,10 +44,10 @@ NGRAM_TEXTS, NGRAM_TOKENS = 50_000, 2_000_000  # at most, that the linear model 
 
 # Defaults for few training texts (docs/classification.md has the figures), where no model was chosen.
 FEW = 50_000  # texts
-FEW_TEXTS_TOKENIZER = {"vocab_size": 30_000, "lowercase": True}  # whole words, wherever they stand in a sentence
+FEW_TEXTS_TOKENIZER = {"vocab_size": 30_000, "lowercase": True, "max_unknown": 0.15}  # whole words where they suffice
 FEW_TEXTS_MODEL = {"n_layers": 1, "d_model": 128, "n_heads": 2, "d_ff": 256, "dropout": 0.3}
 FEW_TEXTS_TRAINING = {"epochs": 8, "learning_rate": 1e-3}
-BATCH = 50  # texts of average length in a batch
+BATCH, BATCHES = 50, 120  # a batch has 50 texts of average length, or as many as make 120 batches an epoch
 BATCH_TOKENS = (512, 4096)  # the least and the most tokens of a batch
 POOLING_GAIN = 4.0  # of the mean of all tokens in the class token
 
@@ -132,7 +132,8 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
             return {}
         tokens = int(data.train.lengths[:, 0].sum(dtype=np.int64))
         least, most = BATCH_TOKENS
-        batch = min(max(BATCH * tokens // len(data.train), least), most)
+        texts = max(BATCH, len(data.train) // BATCHES)
+        batch = min(max(texts * tokens // len(data.train), least), most)
         epoch = max(1, tokens // batch)
         return {
             "model": FEW_TEXTS_MODEL,
