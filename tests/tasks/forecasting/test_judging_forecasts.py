@@ -188,7 +188,7 @@ def test_missing_baselines_have_a_reason(tmp_path: Path) -> None:
 
 
 def test_weights_are_the_least_squares_on_the_simplex(tmp_path: Path) -> None:
-    """Against every mixture on a grid."""
+    """Against every mixture on a grid, of the forecasters with a share worth having."""
     windows = prepared(tmp_path, waves(200, 12)).valid
     cut = windows.cut(np.arange(len(windows)))
     for bias in (0.0, 0.2, 5.0):
@@ -205,9 +205,24 @@ def test_weights_are_the_least_squares_on_the_simplex(tmp_path: Path) -> None:
         weights = convex_weights(forecasts, windows)
         assert min(weights.values()) > 0
         assert sum(weights.values()) == pytest.approx(1, abs=1e-5)
-        grid = [(i / 20, j / 20, (20 - i - j) / 20) for i in range(21) for j in range(21 - i)]
-        assert error(weights) <= min(error(dict(zip(forecasts, mix, strict=True))) for mix in grid) + 1e-6
-        assert error(weights) < min(error({name: 1.0}) for name in forecasts)
+        points = [(i / 20, j / 20, (20 - i - j) / 20) for i in range(21) for j in range(21 - i)]
+        grid = [dict(zip(forecasts, mix, strict=True)) for mix in points]
+        assert error(weights) <= min(error(mix) for mix in grid if all(mix[n] == 0 or n in weights for n in mix)) + 1e-6
+        assert error(weights) <= min(error({name: 1.0}) for name in forecasts)
+
+
+@pytest.mark.parametrize(("deviation", "share"), [(1.0, 0.5), (2.0, 0.2), (5.0, 0.0)])
+def test_shares_are_the_inverse_variances_and_small_ones_are_dropped(
+    tmp_path: Path, deviation: float, share: float
+) -> None:
+    """Two unbiased forecasters with independent errors: the textbook's weights, 1 / (1 + variance) for the second."""
+    windows = prepared(tmp_path, walks(30_000)).valid
+    target = windows.cut(np.arange(len(windows))).target
+    first, second = np.random.default_rng(0).normal(size=(2, *target.shape))
+    forecasts = {"first": lambda _: target + first, "second": lambda _: target + deviation * second}
+    weights = convex_weights(forecasts, windows)
+    assert weights.get("second", 0.0) == pytest.approx(share, abs=0.02 if share else 0.0)
+    assert sum(weights.values()) == pytest.approx(1)
 
 
 def test_weights_of_forecasters_that_fail_or_are_perfect(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ ALONE = {NETWORK: 1.0}
 SPOKEN = {SEASONAL: "the seasonal naive forecast", LINEAR: "the linear model", NETWORK: "the network alone"}
 SCORE_TOKENS = 1 << 15  # patches at once
 SAMPLE_TOKENS = 1 << 18  # patches of the windows that stand for all of validation during training
+SMALLEST = 0.1  # share in a weighted mean
 CLEAR = 1.96  # standard errors of a significant difference
 FEWEST = 8  # stretches of windows that a significance test needs
 
@@ -201,14 +202,18 @@ def weighted_mean(forecasts: Mapping[str, NDArray[Any]], weights: Weights) -> Ar
 def convex_weights(forecasts: Mapping[str, Forecast], windows: SeriesWindows, every: int = 1) -> dict[str, float]:
     """Return weights above 0, together 1, whose mean has the least squared error over one window in `every`.
 
-    A weight of 0 is left out, and so is a forecaster that fails to give numbers.
+    A forecaster that fails to give numbers is left out, and so is one with a share below SMALLEST: it may be due to
+    chance. The forecaster with the least error stays, so that the mean is never worse there.
     """
     products = np.zeros((len(forecasts), len(forecasts)))
     for batch in windows.in_order(windows_within(SCORE_TOKENS, windows), every):
         cut = windows.cut(batch)
         errors = [np.where(cut.counts, each(cut.context) - cut.target, 0.0).reshape(-1) for each in forecasts.values()]
         products += np.stack(errors) @ np.stack(errors).T
-    return {name: weight for name, weight in zip(forecasts, _least_on_simplex(products), strict=True) if weight}
+    best = np.nanargmin(products.diagonal())
+    kept = [index for index, share in enumerate(_least_on_simplex(products)) if share >= SMALLEST or index == best]
+    weights = zip(kept, _least_on_simplex(products[np.ix_(kept, kept)]), strict=True)
+    return {list(forecasts)[index]: weight for index, weight in weights if weight}
 
 
 def _least_on_simplex(products: Array) -> list[float]:
