@@ -13,7 +13,6 @@ from ..tasks.run import AnyTask
 from ..training.metrics import Event, Finished, Observer, Planned, Trained, Validated
 from .console import console, plain, say, seconds
 
-
 # Why a kind of tokenizer was chosen.
 REASONS = {
     "words": "few different words, each of them frequent",
