@@ -182,7 +182,9 @@ def _input(text: str, number: int = 0) -> tuple[str, Iterator[Line]]:
     if _FILE_NAME.fullmatch(text):
         raise DataError(f"{text}: there is no such file; if it is a text, pass it like this: echo TEXT | heedful …")
     content = os.fsencode(text)
-    return f"text {number}" if number else "the text", every_line(io.BytesIO(content if content.endswith(b"\n") else content + b"\n"))
+    return f"text {number}" if number else "the text", every_line(
+        io.BytesIO(content if content.endswith(b"\n") else content + b"\n")
+    )
 
 
 @contextmanager
