@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 from itertools import islice
 from pathlib import Path
 
@@ -41,7 +42,9 @@ def test_a_model_that_does_not_learn_is_bad(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_model_is_supported_or_left_to_the_core_with_reasons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     language_model().save(tmp_path / "writer")
     embedder().save(tmp_path / "reader")
-    done = heedful("doctor", tmp_path / "writer")
+    done = heedful("doctor", tmp_path / "writer", "--out", tmp_path / "findings.json")
+    findings = json.loads((tmp_path / "findings.json").read_text())["findings"]
+    assert all(f"{finding['name']:<20}{finding['value']}" in done.out for finding in findings)
     assert done.code == 0, done.err
     rows = {line.split()[1]: line for line in done.out.splitlines() if line.startswith(("✓", "·"))}
     assert list(rows) == list(doctor.BACKENDS)

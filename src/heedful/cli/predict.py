@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import sys
@@ -36,14 +37,14 @@ _FILE_NAME = re.compile(r"\S*\.[A-Za-z]\w{0,4}|\.{0,2}/\S+|\S+/\S+/\S+")
 @with_generation()
 def predict(
     model: Model,
-    text: Annotated[
-        str,
+    inputs: Annotated[
+        list[str] | None,
         typer.Argument(
-            metavar="FILE|-|TEXT",
-            help="A file with one text per line, - for standard input, or a text. For other tasks: an image, a folder "
-            "of images, or a table of series.",
+            metavar="FILE|-|TEXT…",
+            help="Files with one text per line, - for standard input (the default), or texts. For other tasks: images, "
+            "folders of images, or tables of series.",
         ),
-    ] = "-",
+    ] = None,
     query: Annotated[
         list[str] | None, embedding_search("For an embedding model: a text to search for in --index. Repeatable.")
     ] = None,
@@ -65,12 +66,13 @@ def predict(
 ) -> None:
     """Run a trained model on raw text (UTF-8): one line of output for each line of input.
 
-    With --n-best, each line starts with the number of its input line and a tab.
+    With --n-best, each line starts with the number of its input line and a tab; with several inputs, their name before.
     """
     from ..tasks import load
     from .distributed import joined_processes, share_work
     from .output import PREDICTORS, output_format, search
 
+    texts = inputs or ["-"]
     with joined_processes() as group:
         form: Form = "json" if as_json else "scores" if scores else "plain"
         if (query is None) != (index is None):
@@ -80,15 +82,15 @@ def predict(
         if as_stream:
             if scores or as_json or out is not None or overrides.get("n_best", 1) > 1:
                 raise ConfigError("--stream writes one plain answer; leave out --scores, --json, --out and --n-best")
-            if text == "-" or os.path.exists(text) or "\n" in text:
+            if len(texts) > 1 or texts == ["-"] or os.path.exists(texts[0]) or "\n" in texts[0]:
                 raise ConfigError("--stream is for one text on the command line; leave it out for files")
-        input_file = str(index) if index is not None else text
-        if out is not None and out.exists() and os.path.exists(input_file) and out.samefile(input_file):
-            raise DataError(f"{out} is the input; write the output to another file")
+        for path in texts if index is None else [str(index)]:
+            if out is not None and out.exists() and os.path.exists(path) and out.samefile(path):
+                raise DataError(f"{out} is the input; write the output to another file")
         predictor = load(model, device=group.device(device))
         share_work(predictor, group)
         if query is not None and index is not None:
-            if overrides or as_stream or scores or text != "-":
+            if overrides or as_stream or scores or inputs:
                 raise ConfigError("--query takes no TEXT, --scores, --stream or generation options; leave them out")
             with _output(out, group) as stream:
                 search(predictor, query, index, stream, count=nearest, as_json=as_json)
@@ -99,20 +101,24 @@ def predict(
                     f"this model is for {predictor.task} and does not generate text; leave out the generation options"
                 )
             with _output(out, group) as stream:
-                error = PREDICTORS[predictor.input_kind](predictor, text, form, stream)
-            if error:
-                raise DataError(error)
+                results = [PREDICTORS[predictor.input_kind](predictor, text, form, stream) for text in texts]
+            if errors := [error for error in results if error]:
+                raise DataError("; ".join(errors))
             return
-        name, lines = _input(text, predictor)
-        interactive = group.broadcast_object(text == "-" and sys.stdin.isatty())
+        sources = [_input(text, predictor, number if len(texts) > 1 else 0) for number, text in enumerate(texts, 1)]
+        interactive = group.broadcast_object("-" in texts and sys.stdin.isatty())
+        is_named = len(texts) > 1 and (as_json or overrides.get("n_best", 1) > 1)  # where output has line numbers
         output = output_format(predictor, form, overrides)
         if form != "plain" and predictor.output_kind == "translation" and predictor.settings.confidence is None:
             warn("warning: this model gives no confidence; training needs a larger validation set for that")
         if interactive:
             warn("Type a text and press Enter; press Ctrl-D to quit.")
         with _output(out, group) as stream, _one_long_text_warning():
-            chunks = _chunks(lines, 1 if interactive else CHUNK * group.size, group)
-            n_lines, n_refused = _run(chunks, name, stream, output, as_stream=as_stream)
+            n_lines = n_refused = 0
+            for name, lines in sources:
+                chunks = _chunks(lines, 1 if interactive else CHUNK * group.size, group)
+                counts = _run(chunks, name, stream, output, as_stream=as_stream, is_named=is_named)
+                n_lines, n_refused = n_lines + counts[0], n_refused + counts[1]
         if n_refused:
             raise DataError(f"{n_refused:,} of {n_lines:,} lines were refused; the output has an empty answer for each")
 
@@ -147,7 +153,13 @@ def _chunks(lines: Iterator[Line], size: int, group: SingleProcess) -> Iterator[
 
 
 def _run(
-    chunks: Iterator[list[Line]], name: str, stream: BinaryIO, output: OutputFormat, *, as_stream: bool
+    chunks: Iterator[list[Line]],
+    name: str,
+    stream: BinaryIO,
+    output: OutputFormat,
+    *,
+    as_stream: bool,
+    is_named: bool = False,
 ) -> tuple[int, int]:
     """Answer all chunks; return the number of lines, and of those that were refused and got an empty answer."""
     unfinished: list[int] = []
@@ -164,7 +176,7 @@ def _run(
                 complain(f"{name}:{line.number}: {line.fault}")
             else:
                 rows, finished = next(answers)
-            stream.writelines(f"{row}\n".encode() for row in rows)
+            stream.writelines(f"{_with_name(row, name) if is_named else row}\n".encode() for row in rows)
             if not finished:
                 unfinished.append(line.number)
         stream.flush()
@@ -176,7 +188,12 @@ def _run(
     return n_lines, n_refused
 
 
-def _input(text: str, predictor: Any) -> tuple[str, Iterator[Line]]:
+def _with_name(row: str, name: str) -> str:
+    """Return a row of output, of JSON or with tabs, with the name of its input before."""
+    return f'{{"file": {json.dumps(name, ensure_ascii=False)}, {row[1:]}' if row.startswith("{") else f"{name}\t{row}"
+
+
+def _input(text: str, predictor: Any, number: int = 0) -> tuple[str, Iterator[Line]]:
     """Return a name for the input, and its lines. A text on the command line is read like a file with this content."""
     from ..data.readers.files import every_line
     from .table_input import check_kind, is_table, table_lines
@@ -194,7 +211,9 @@ def _input(text: str, predictor: Any) -> tuple[str, Iterator[Line]]:
     if _FILE_NAME.fullmatch(text):
         raise DataError(f"{text}: there is no such file; if it is a text, pass it like this: echo TEXT | heedful …")
     content = os.fsencode(text)
-    return "the text", every_line(io.BytesIO(content if content.endswith(b"\n") else content + b"\n"))
+    return f"text {number}" if number else "the text", every_line(
+        io.BytesIO(content if content.endswith(b"\n") else content + b"\n")
+    )
 
 
 @contextmanager

@@ -1,10 +1,12 @@
 """`heedful report`, `heedful tour` and `heedful doctor`: describe runs, the paper's model and this machine."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from ..config import write_mapping
 from .console import console, plain, say
 from .options import Language, option
 
@@ -29,6 +31,7 @@ def doctor(
         Path | None,
         typer.Argument(metavar="MODEL", help="The folder of a trained model, to check which backends can run it."),
     ] = None,
+    out: Annotated[Path | None, option("Write the findings to a JSON file too.")] = None,
 ) -> None:
     """Show what this machine has and what Heedful would use, and train a tiny model as a test.
 
@@ -36,13 +39,16 @@ def doctor(
     """
     from ..tasks.doctor import examine, examine_model
 
-    states = []
+    findings = []
     for finding in examine() if model is None else examine_model(model):
         mark, style = MARKS[finding.state]
         console.print(plain(f"{mark} {finding.name:<20}", style), end="")
         say(finding.value)
-        states.append(finding.state)
-    if "bad" in states:
+        findings.append(asdict(finding))
+    if out is not None:
+        write_mapping(out, {"findings": findings})
+        say(f"wrote {out}")
+    if any(finding["state"] == "bad" for finding in findings):
         raise typer.Exit(1)
 
 

@@ -7,6 +7,7 @@ import csv
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def data_files(task: str, data: Any, folder: Path, name: str, *, write: bool = T
     if isinstance(data, str | os.PathLike):
         return (os.fspath(data),)
     if task == "forecasting":
-        return _written(folder / f"{name}.csv", lambda path: _write_columns(path, data), write=write)
+        return _written(folder / f"{name}.csv", partial(_write_columns, data), write=write)
     items = list(_rows(data) if _has_columns(data) else data)
     if items and isinstance(items[0], os.PathLike if task in TEXT_TASKS else str | os.PathLike):
         return tuple(map(os.fspath, items))
@@ -58,10 +59,10 @@ def data_files(task: str, data: Any, folder: Path, name: str, *, write: bool = T
             by_shape.setdefault(pixels.shape, []).append((pixels, str(_plain(label))))
         paths = [folder / f"{name}-{'x'.join(map(str, shape))}.npz" for shape in by_shape]
         for path, group in zip(paths, by_shape.values(), strict=True):
-            _written(path, lambda path, group=group: _write_images(path, group), write=write)
+            _written(path, partial(_write_images, group), write=write)
         return tuple(map(str, paths))
     rows = (_fields(task, index, item) for index, item in enumerate(items))
-    return _written(folder / f"{name}.jsonl", lambda path: _write_rows(path, rows), write=write)
+    return _written(folder / f"{name}.jsonl", partial(_write_rows, rows), write=write)
 
 
 def _has_columns(data: Any) -> bool:
@@ -71,7 +72,7 @@ def _has_columns(data: Any) -> bool:
 def _columns(data: Any) -> dict[str, Iterable[Any]]:
     """Return the columns of a mapping or of any library's data frame, with its index where that holds times."""
     columns = {str(name): data[name] for name in getattr(data, "columns", data)}
-    index = getattr(data, "index", None)
+    index: Any = getattr(data, "index", None)
     return {"date": index, **columns} if getattr(getattr(index, "dtype", None), "kind", "") == "M" else columns
 
 
@@ -109,19 +110,19 @@ def _written(path: Path, fill: Callable[[Path], None], *, write: bool) -> tuple[
     return (str(path),)
 
 
-def _write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+def _write_rows(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
         for row in rows:
             values = {str(name): _plain(value) for name, value in row.items()}
             file.write(json.dumps(values, ensure_ascii=False, default=_plain) + "\n")
 
 
-def _write_images(path: Path, group: Sequence[tuple[Pixels, str]]) -> None:
+def _write_images(group: Sequence[tuple[Pixels, str]], path: Path) -> None:
     with path.open("wb") as file:
         np.savez(file, x=np.stack([pixels for pixels, _ in group]), y=np.array([label for _, label in group]))
 
 
-def _write_columns(path: Path, data: Any) -> None:
+def _write_columns(data: Any, path: Path) -> None:
     if not _has_columns(data):
         raise DataError("series are columns of numbers: give a mapping such as {'close': prices}, or a data frame")
     columns = _columns(data)

@@ -46,6 +46,13 @@ def test_every_image_is_decoded_once(pictures: Path, tokens: int, monkeypatch: p
     assert set(decoded.values()) == {2}
 
 
+def test_several_images_and_folders_are_answered_in_order(pictures: Path) -> None:
+    done = heedful("predict", pictures.parent / "bundle", pictures / "d.png", pictures / "b", pictures / "a.png")
+    assert (done.code, done.err) == (0, "")
+    paths = [pictures / name for name in ("d.png", "b/c.PNG", "a.png")]
+    assert [line.split("\t")[0] for line in done.out.splitlines()] == list(map(str, paths))
+
+
 @pytest.mark.parametrize("tokens", [1, 4096])
 def test_the_others_are_answered(pictures: Path, tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BATCH_TOKENS", tokens)

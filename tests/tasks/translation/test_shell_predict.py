@@ -52,6 +52,37 @@ def test_as_many_lines_out_as_in(case: str, model: Path, tmp_path: Path) -> None
     assert to_file.raw == b""
 
 
+def test_several_inputs_are_answered_in_order(model: Path, tmp_path: Path) -> None:
+    """Files, texts and standard input; their names stand where lines are numbered, and nowhere else."""
+    (tmp_path / "one.txt").write_text("a b\nb a\n")
+    (tmp_path / "two.txt").write_text("b\n")
+    files = [str(tmp_path / name) for name in ("one.txt", "two.txt")]
+    separate = [heedful("predict", model, *given).raw for given in ([files[0]], [files[1]], ["a a"])]
+    assert heedful("predict", model, *files, "a a").raw == b"".join(separate)
+    assert heedful("predict", model, "-", files[1], stdin=b"a b\nb a\n").raw == b"".join(separate[:2])
+    rows = [json.loads(row) for row in heedful("predict", model, *files, "a", "--json").out.splitlines()]
+    assert [(row["file"], row["line"]) for row in rows] == [(files[0], 1), (files[0], 2), (files[1], 1), ("text 3", 1)]
+    best = heedful("predict", model, *files, "--n-best", 2, "--beam", 2).out.splitlines()
+    assert [row.split("\t")[:2] for row in best[-2:]] == [[files[1], "1"]] * 2
+
+
+def test_one_missing_input_is_named_before_anything_is_answered(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "one.txt").write_text("a b\n")
+    done = heedful("predict", model, tmp_path / "one.txt", tmp_path / "tow.txt")
+    assert (done.code, done.out) == (1, "")
+    assert "tow.txt: there is no such file" in done.err
+
+
+def test_refused_lines_of_all_inputs_are_counted(model: Path, tmp_path: Path) -> None:
+    for name in ("one.txt", "two.txt"):
+        (tmp_path / name).write_bytes(b"a\n\xff\n")
+    done = heedful("predict", model, tmp_path / "one.txt", tmp_path / "two.txt")
+    assert done.code == 1
+    assert "one.txt:2:" in done.err
+    assert "two.txt:2:" in done.err
+    assert "2 of 4 lines were refused" in done.err
+
+
 def test_an_empty_line_gives_an_empty_line(model: Path) -> None:
     lines = heedful("predict", model, stdin=b"a b\n\n   \nb\n").out.split("\n")
     assert [bool(line) for line in lines] == [True, False, False, True, False]
