@@ -70,6 +70,11 @@ def test_what_is_given_is_kept_and_the_rest_fits_it() -> None:
     assert adapted(MUCH, model={"preset": "tiny"}).model.d_model == 128  # type: ignore[attr-defined]
 
 
+def test_settings_that_are_complete_stay() -> None:
+    training = TextToTextConfig().training.changed(steps=7)
+    assert adapted(LITTLE, training=training).training == training
+
+
 @pytest.mark.parametrize("given", [{"learning_rate": 1e-3}, {"schedule": "inverse_sqrt"}, {"parallel": "shard"}])
 def test_optimizer_rate_and_schedule_adapt_together_or_not_at_all(given: dict[str, Any]) -> None:
     plain, training = TextToTextConfig.from_dict({"training": given}).training, adapted(LITTLE, training=given).training

@@ -94,6 +94,7 @@ class Seq2SeqTask(Task[C, D, Batch], Generic[C, D]):
         training["patience"] = PATIENCE if settings.validate_every else 0
         learning = {"learning_rate": RATE_TIMES_WIDTH / getattr(size, "d_model", 128), **LEARNING}
         given = (config.explicit or {}).get("training", {})
+        given = given if isinstance(given, Mapping) else {}  # a TrainingConfig, of which nothing adapts
         whole = settings.parallel == "replicate"  # as Muon needs the matrices
         if whole and getattr(size, "norm", None) == "pre" and learning.keys().isdisjoint(given):
             training |= learning
