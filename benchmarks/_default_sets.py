@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,7 +46,7 @@ class DefaultSet:
     needs_gpu: bool = False
 
 
-def write_table(path: Path, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> Path:
+def write_table(path: Path, header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Path:
     """Write rows with a tab between their columns."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter="\t", lineterminator="\n", quoting=csv.QUOTE_NONE, quotechar=None)

@@ -91,7 +91,7 @@ def _line(event: Event) -> None:
         case Trained() if event.step % 200 == 0:
             print(
                 f"step {event.step}/{event.total_steps}  loss {event.loss:.3f}  "
-                f"{event.tokens_per_second:,.0f} tokens/s  {event.seconds:.0f} s",
+                f"{event.items_per_second:,.0f} tokens/s  {event.seconds:.0f} s",
                 flush=True,
             )
         case Validated():

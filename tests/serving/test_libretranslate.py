@@ -16,7 +16,7 @@ from running import Running
 from heedful.errors import DataError
 from heedful.serving.libretranslate import translating
 from heedful.serving.libretranslate.translating import project_spans
-from heedful.tasks.translation import predictor
+from heedful.tasks.translation import data, predictor
 
 HELLO = "The cat reads a book."
 SEA = "I drink water by the sea."
@@ -202,7 +202,7 @@ def test_what_cannot_be_done_is_refused_with_a_reason(
 
 
 def test_a_text_that_is_refused_costs_no_other(ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    cut = predictor.parts_within
+    cut = data.parts_within
 
     def parts_within(text: str, *more: Any) -> list[str]:
         if "xyz" in text:

@@ -35,8 +35,8 @@ def test_the_linear_model_is_that_of_scikit_learn(n_classes: int) -> None:
     sparse = SparseRows(columns, dense[rows, columns], torch.bincount(rows, minlength=90))
     # Of two classes, scikit-learn has the difference of the weights, whose square is twice the sum of their squares.
     penalty = 0.3 * (2 if n_classes == 2 else 1)
-    for products in ((dense.matmul, dense.T.matmul), (sparse.times, sparse.transposed(6).times)):
-        weights, bias = fit_linear(*products, labels.tolist(), (6, n_classes), penalty)
+    for times, transposed_times in ((dense.matmul, dense.T.matmul), (sparse.times, sparse.transposed(6).times)):
+        weights, bias = fit_linear(times, transposed_times, labels.tolist(), (6, n_classes), penalty)
         assert torch.allclose((dense @ weights + bias).softmax(dim=-1), torch.tensor(reference).float(), atol=2e-3)
 
 
@@ -136,6 +136,6 @@ def test_a_model_that_learned_nothing_says_so_to_the_next_run(tmp_path: Path) ->
     (sentence,) = read_mapping(tmp_path / "base" / "metrics.json")["verdicts"]
     assert sentence.startswith(NOTHING)
     assert sentence in (tmp_path / "base" / "README.md").read_text()
-    config = ClassificationConfig.from_dict({"base": str(tmp_path / "base"), "training": training})
+    second = ClassificationConfig.from_dict({"base": str(tmp_path / "base"), "training": training})
     with pytest.warns(UserWarning, match=re.escape(f"base: {sentence}")):
-        train(ClassificationTask(), config, Files((str(tmp_path / "labelled.tsv"),)), tmp_path / "next")
+        train(ClassificationTask(), second, Files((str(tmp_path / "labelled.tsv"),)), tmp_path / "next")

@@ -233,7 +233,7 @@ def test_weights_of_forecasters_that_fail_or_are_perfect(tmp_path: Path) -> None
     def failing(context: NDArray[Any]) -> NDArray[np.float64]:
         return np.full((len(context), 3, 1), NAN)
 
-    forecasts = {"failing": failing, "line": Linear(slope), "last": last_value(3)}
+    forecasts: dict[str, Forecast] = {"failing": failing, "line": Linear(slope), "last": last_value(3)}
     assert convex_weights(forecasts, windows)["line"] == pytest.approx(1, abs=1e-3)
     assert convex_weights({"failing": failing, "last": last_value(3)}, windows) == {"last": 1.0}
 

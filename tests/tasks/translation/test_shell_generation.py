@@ -164,10 +164,10 @@ def test_the_best_of_several_parts_are_the_best_together() -> None:
     def part(*scores: float) -> list[Answer]:
         return [Answer(str(score), score, True, 0.5, score) for score in scores]
 
-    actual = best_joined([part(-1.0, -2.0), part(-0.1, -5.0), part(-1.0, -1.5)], 3)
+    actual = best_joined([part(-1.0, -2.0), part(-0.1, -5.0), part(-1.0, -1.5)], ["", " ", " ", ""], 3)
     assert [answer.text for answer in actual] == ["-1.0 -0.1 -1.0", "-1.0 -0.1 -1.5", "-2.0 -0.1 -1.0"]
     assert [answer.confidence for answer in actual] == [0.125] * 3
-    assert best_joined([], 3) == [Answer("", 0, True)]
+    assert best_joined([], [""], 3) == [Answer("", 0, True)]
 
 
 def test_a_refused_line_says_why_in_json(model: Path) -> None:

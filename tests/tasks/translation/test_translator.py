@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -90,7 +90,9 @@ def test_a_refused_text_gives_its_error_in_the_place_of_its_answer(model: Path) 
     assert str(third).startswith("text 4: half a surrogate pair")
     answers = translator.answers(texts, errors="return", beam=2)
     assert [getattr(answer, "text", None) for answer in answers] == [first, None, empty, None, last]
-    assert translator.predict([None], errors="return")[0].reason == "a text is a str, not NoneType"
+    (alone,) = translator.predict([cast("str", None)], errors="return")
+    assert isinstance(alone, ItemError)
+    assert alone.reason == "a text is a str, not NoneType"
 
 
 def test_texts_come_from_arrays_columns_and_generators(model: Path) -> None:
