@@ -51,11 +51,11 @@ def table_lines(path: Path, predictor: Any) -> tuple[str, Iterator[Line]]:
 
 def _unnamed_columns(path: Path, cells: Sequence[Sequence[str]], predictor: Any) -> tuple[int, ...]:
     """Return the columns that hold no labels of the model, or the first one, where training has the source."""
-    labels, wanted = set(getattr(predictor.settings, "labels", ())), 1 + predictor.takes_pairs
+    labels, n_texts = set(getattr(predictor.settings, "labels", ())), 1 + predictor.takes_pairs
     width = min(map(len, cells), default=1)
     texts = tuple(column for column in range(width) if not labels.issuperset(row[column].strip() for row in cells))
-    if len(texts) == wanted or (predictor.generates_text and texts) or not cells:
-        return texts[:wanted] or (0,)
+    if len(texts) == n_texts or (predictor.generates_text and texts) or not cells:
+        return texts[:n_texts] or (0,)
     expected = " and ".join(predictor.column_names[0])
     raise DataError(
         f"{path}: none of the columns {', '.join(cells[0])[:100]} is named as a text's usually is; name what the "

@@ -79,8 +79,8 @@ class Predictor(ABC, Generic[Input, Output]):
     def text_columns(self, header: Sequence[str]) -> tuple[int, ...] | None:
         """Return the columns of a table that hold an item's texts; None if the header names none as usual."""
         names = [name.strip().lower() for name in header]
-        found = (usual for usual in self.column_names if set(usual) <= set(names))
-        return next((tuple(map(names.index, usual)) for usual in found), None)
+        matches = (columns for columns in self.column_names if set(columns) <= set(names))
+        return next((tuple(map(names.index, columns)) for columns in matches), None)
 
     @overload
     def predict(self, items: Iterable[Input], /, *, errors: Literal["raise"] = "raise") -> list[Output]: ...

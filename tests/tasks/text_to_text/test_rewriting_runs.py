@@ -99,7 +99,7 @@ def test_it_is_scored_on_files(run: Path, tmp_path: Path) -> None:
     assert found["verdict"] == [f"left out: empty source: 1 ({file}:5)"]
     rows[4] = ("reverse:", "cat " * 600, "cat")
     with pytest.raises(DataError, match=r"test\.tsv:6: it has .* reads at most 512"):
-        task.evaluate(model, Files((write_tsv(tmp_path / "test.tsv", rows),)))
+        task.evaluate(model, Files((write_tsv(tmp_path / "test.tsv", rows),)), strict=True)
     (tmp_path / "none.tsv").write_text("source\ttarget\n")
     with pytest.raises(DataError, match="no pair to evaluate on"):
         task.evaluate(model, Files((str(tmp_path / "none.tsv"),)))

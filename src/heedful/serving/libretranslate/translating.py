@@ -180,8 +180,8 @@ class AnswerCache:
 
     async def fetch(self, documents: Sequence[Document]) -> None:
         """Translate all segments of documents."""
-        known = self.by_text.keys() | self._refused.keys()
-        texts = list(dict.fromkeys(text for each in documents for text in texts_of(each) if text not in known))
+        done = self.by_text.keys() | self._refused.keys()
+        texts = list(dict.fromkeys(text for each in documents for text in texts_of(each) if text not in done))
         for begin in range(0, len(texts), MAX_SEGMENTS):
             batch = texts[begin : begin + MAX_SEGMENTS]
             answers = await self._model.worker.candidates(batch, errors="return", **self._overrides)

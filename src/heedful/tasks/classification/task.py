@@ -330,8 +330,8 @@ def unknown_label(label: str, labels: Sequence[str]) -> str | None:
     if label in labels:
         return None
     listed = ", ".join(map(repr, labels[:10])) + (", …" if len(labels) > 10 else "")
-    known = f"the training data, which has {listed}"
-    return f"the label {label!r} does not occur in {known}; correct it, or leave the line out"
+    where = f"the training data, which has {listed}"
+    return f"the label {label!r} does not occur in {where}; correct it, or leave the line out"
 
 
 def targets(store: TokenStore) -> NDArray[np.integer[Any]]:

@@ -45,9 +45,10 @@ class LongTextWarning(UserWarning):
         self.count, self.longest, self.limit = count, longest, limit
 
     @classmethod
-    def sum(cls, each: Sequence[Self]) -> Self:
+    def sum(cls, several: Sequence[Self]) -> Self:
         """Return one warning for those of several calls."""
-        return cls(sum(one.count for one in each), max(one.longest for one in each), each[0].limit)
+        total, longest = sum(each.count for each in several), max(each.longest for each in several)
+        return cls(total, longest, several[0].limit)
 
 
 @dataclass(frozen=True)
