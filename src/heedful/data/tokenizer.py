@@ -54,7 +54,7 @@ class PiecesConfig(Config):
 
     title: ClassVar[str] = "tokenizer"
 
-    # bpe: frequent pieces of words; words: whole words, for symbols and commands; characters; bytes. auto: words or
+    # The pieces. bpe: frequent parts of words; words: whole words, for symbols and commands; characters; bytes. auto: words or
     # characters if the training texts are few symbols or strings of letters, otherwise bpe.
     kind: Literal["auto", "bpe", "words", "characters", "bytes"] = "auto"
     vocab_size: int = 8000  # The most pieces of a trained tokenizer, 3 special ones and 256 bytes included
