@@ -91,11 +91,11 @@ def learn_tokenizer(texts: Iterable[str], config: EncoderTokenizerConfig) -> Pub
 def _whole_words(texts: Iterable[str], config: EncoderTokenizerConfig) -> FastTokenizer | None:
     """Return a tokenizer of the frequent words and of <unk>, or None if too many words would be unknown."""
     fast = FastTokenizer.from_str(Tokenizer([]).to_json())  # which says what a word is
-    words = Counter(word for text in texts for word, _ in fast.pre_tokenizer.pre_tokenize_str(f" {nfc(text)}"))
-    once = sum(1 for count in words.values() if count == 1)
-    if not words or once > config.max_unknown * words.total():
+    counts = Counter(word for text in texts for word, _ in fast.pre_tokenizer.pre_tokenize_str(f" {nfc(text)}"))
+    once = sum(1 for count in counts.values() if count == 1)
+    if not counts or once > config.max_unknown * counts.total():
         return None
-    frequent = sorted((word for word in words if words[word] >= config.min_frequency), key=lambda word: -words[word])
+    frequent = sorted((word for word in counts if counts[word] >= config.min_frequency), key=lambda word: -counts[word])
     names = [PAD_NAME, START_NAME, END_NAME, UNKNOWN_NAME, *frequent][: config.vocab_size]
     fast.model = models.WordLevel({name: index for index, name in enumerate(names)}, unk_token=UNKNOWN_NAME)
     fast.decoder = decoders.Sequence([decoders.Fuse(), decoders.Strip(" ", 1, 0)])

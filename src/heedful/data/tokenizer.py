@@ -54,8 +54,8 @@ class PiecesConfig(Config):
 
     title: ClassVar[str] = "tokenizer"
 
-    # bpe: frequent pieces of words; words: whole words, for symbols and commands; characters; bytes. auto: words or
-    # characters if the training texts are few symbols or strings of letters, otherwise bpe.
+    # The pieces. bpe: frequent parts of words; words: whole words, for symbols and commands; characters; bytes. auto:
+    # words or characters if the training texts are few symbols or strings of letters, otherwise bpe.
     kind: Literal["auto", "bpe", "words", "characters", "bytes"] = "auto"
     vocab_size: int = 8000  # The most pieces of a trained tokenizer, 3 special ones and 256 bytes included
     min_frequency: int = 2  # Rarer pieces and characters are not learned; they are spelled in smaller pieces or bytes

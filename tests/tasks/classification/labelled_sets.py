@@ -34,6 +34,6 @@ def write_tsv(path: Path, rows: list[tuple[str, str]]) -> str:
 
 def small_config(training: dict[str, Any] | None = None, **changes: Any) -> ClassificationConfig:
     """One layer of 32: enough to find a telling word."""
-    defaults = {"tokenizer": {"vocab_size": 400}, "model": SIZE} if "base" not in changes else {}
+    defaults = {"tokenizer": {"vocab_size": 400, "max_unknown": 0.0}, "model": SIZE} if "base" not in changes else {}
     settings = {**TRAINING, "validate_every": 0, **(training or {})}
     return ClassificationConfig.from_dict({**defaults, **changes, "training": settings})

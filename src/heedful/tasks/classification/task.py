@@ -43,8 +43,8 @@ CHUNK = 1024  # texts evaluated at once
 NGRAM_TEXTS, NGRAM_TOKENS = 50_000, 2_000_000  # at most, that the linear model is fitted on
 
 # Defaults for few training texts (docs/classification.md has the figures), where no model was chosen.
-FEW = 50_000  # texts
-FEW_TEXTS_TOKENIZER = {"vocab_size": 30_000, "lowercase": True, "max_unknown": 0.15}  # whole words where they suffice
+FEW = 10_000  # texts
+FEW_TEXTS_TOKENIZER = {"lowercase": True, "max_unknown": 0.15}  # whole words where they suffice
 FEW_TEXTS_MODEL = {"n_layers": 1, "d_model": 128, "n_heads": 2, "d_ff": 256, "dropout": 0.3}
 FEW_TEXTS_TRAINING = {"epochs": 8, "learning_rate": 1e-3}
 BATCH, BATCHES = 50, 120  # a batch has 50 texts of average length, or as many as make 120 batches an epoch
