@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 from heedful.data import corpus
 from heedful.data.corpus import Corpus, Passage
 from heedful.data.published_tokenizer import PublishedTokenizer
-from heedful.data.text_tokenizers import encode, encode_passages, end_of, of_characters, of_pieces
-from heedful.data.tokenizer import nfc
+from heedful.data.text_tokenizers import encode, encode_passages, end_of, learn_tokenizer, of_characters, of_pieces
+from heedful.data.tokenizer import PiecesConfig, nfc
 from heedful.errors import DataError
 
 TEXT = "To be, or not to be:\n  that is the question.\n나는 물을 마셔요.\n\n\tBE! " * 8
@@ -95,3 +96,12 @@ def test_a_passage_with_an_unknown_character_says_where() -> None:
     passage = Passage("to be\nor ñot", "a.txt", 7, begins=True)
     with pytest.raises(DataError, match=r"a\.txt:8: the character 'ñ'"):
         list(encode_passages(LETTERS, [passage]))
+
+
+@pytest.mark.parametrize("kind", ["bpe", "words", "characters", "bytes"])
+def test_a_tokenizer_tells_its_kind(kind: Any) -> None:
+    assert learn_tokenizer(["turn left jump twice"] * 30, PiecesConfig(kind=kind)).kind == kind
+
+
+def test_a_tokenizer_of_single_characters_tells_its_kind() -> None:
+    assert of_characters("abc", end=True).kind == "characters"

@@ -4,51 +4,49 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal, overload
 
 from ..data.in_memory import data_files
 from ..errors import ConfigError, unknown
+from ..tasks.classification import Classifier
+from ..tasks.forecasting import SeriesForecaster
+from ..tasks.images import ImageClassifier
+from ..tasks.language_model import CausalLanguageModel
+from ..tasks.masked import MaskedLanguageModel
+from ..tasks.question_answering import QuestionAnswerer
 from ..tasks.registry import TRAINED
 from ..tasks.run import AnyTask, Files
 from ..tasks.run.folder import clear
+from ..tasks.tagging import Tagger
+from ..tasks.text_to_text import TextToTextGenerator
+from ..tasks.translation.predictor import Translator
 from ..training import RunFolder
 from .console import console
 from .distributed import joined_processes
 from .train import COMMANDS, RESOLVE, CommonOptions
 from .train_command import FROM_OPTIONS, apply_options, run_training, show_result
 
-if TYPE_CHECKING:
-    from ..tasks.classification import Classifier
-    from ..tasks.forecasting import SeriesForecaster
-    from ..tasks.images import ImageClassifier
-    from ..tasks.language_model import CausalLanguageModel
-    from ..tasks.masked import MaskedLanguageModel
-    from ..tasks.question_answering import QuestionAnswerer
-    from ..tasks.tagging import Tagger
-    from ..tasks.text_to_text import TextToTextGenerator
-    from ..tasks.translation.predictor import Translator
-
 INPUTS = "inputs"  # in a run's folder: the files of data from memory
 
 
 @overload
-def train(task: Literal["translation"], data: Any, **settings: Any) -> "Translator": ...
+def train(task: Literal["translation"], data: Any, **settings: Any) -> Translator: ...
 @overload
-def train(task: Literal["text-to-text"], data: Any, **settings: Any) -> "TextToTextGenerator": ...
+def train(task: Literal["text-to-text"], data: Any, **settings: Any) -> TextToTextGenerator: ...
 @overload
-def train(task: Literal["language-model"], data: Any, **settings: Any) -> "CausalLanguageModel": ...
+def train(task: Literal["language-model"], data: Any, **settings: Any) -> CausalLanguageModel: ...
 @overload
-def train(task: Literal["masked-lm"], data: Any, **settings: Any) -> "MaskedLanguageModel": ...
+def train(task: Literal["masked-lm"], data: Any, **settings: Any) -> MaskedLanguageModel: ...
 @overload
-def train(task: Literal["classification"], data: Any, **settings: Any) -> "Classifier": ...
+def train(task: Literal["classification"], data: Any, **settings: Any) -> Classifier: ...
 @overload
-def train(task: Literal["question-answering"], data: Any, **settings: Any) -> "QuestionAnswerer": ...
+def train(task: Literal["question-answering"], data: Any, **settings: Any) -> QuestionAnswerer: ...
 @overload
-def train(task: Literal["tagging"], data: Any, **settings: Any) -> "Tagger": ...
+def train(task: Literal["tagging"], data: Any, **settings: Any) -> Tagger: ...
 @overload
-def train(task: Literal["images"], data: Any, **settings: Any) -> "ImageClassifier": ...
+def train(task: Literal["images"], data: Any, **settings: Any) -> ImageClassifier: ...
 @overload
-def train(task: Literal["forecasting"], data: Any, **settings: Any) -> "SeriesForecaster": ...
+def train(task: Literal["forecasting"], data: Any, **settings: Any) -> SeriesForecaster: ...
 
 
 def train(
@@ -117,16 +115,14 @@ def train(
 def _settings(task: str, settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...] | None]:
     """Return the settings of a run and the columns: single settings override options, which override sections."""
     command = COMMANDS[task]
-    flags = {
-        name: settings.get(name)
-        for name in command.all_options()
-        if not isinstance(settings.get(name), Mapping)  # model={…} is a section, and not the option --model
-    }
-    options = command.settings({**dict.fromkeys(command.all_options()), **flags})
+    flags = dict.fromkeys(command.all_options())
+    # model={…} is a section, and not the option --model
+    flags |= {name: settings[name] for name in settings.keys() & flags if not isinstance(settings[name], Mapping)}
+    options = command.settings(flags)
     options = dict(RESOLVE.get(task, dict)(options))
     columns = options.pop("files.columns", None)
     options |= {f"training.{name}": settings.get(name) for name in FROM_OPTIONS}
-    others = {name: value for name, value in settings.items() if name not in {*flags, *FROM_OPTIONS}}
+    others = {name: value for name, value in settings.items() if flags.get(name) is None and name not in FROM_OPTIONS}
     values = {name: value for name, value in others.items() if "." not in name}
     apply_options(values, options, command.default_model)
     apply_options(values, {name: value for name, value in others.items() if "." in name}, command.default_model)

@@ -105,14 +105,11 @@ class PublishedTokenizer:
     def kind(self) -> str:
         """What the tokens are: words, characters, bytes, or pieces of words by the name of their model, such as bpe."""
         model = json.loads(self._text)["model"]
-        kind = str(model["type"]).lower()
+        kind, n_single = str(model["type"]).lower(), sum(len(token) == 1 for token in model["vocab"])
         if model.get("merges") or kind not in ("bpe", "wordlevel"):
             return kind
-        if model.get("ignore_merges"):
+        if model.get("ignore_merges") or (kind == "wordlevel" and n_single < len(model["vocab"]) - 1):
             return "words"
-        n_single = sum(len(token) == 1 for token in model["vocab"])
-        if kind == "wordlevel":
-            return "characters" if n_single >= len(model["vocab"]) - 1 else "words"
         return "characters" if n_single else "bytes"
 
     @property
