@@ -14,7 +14,7 @@ from heedful.data import corpus
 from heedful.data.corpus import Corpus, Passage
 from heedful.data.published_tokenizer import PublishedTokenizer
 from heedful.data.text_tokenizers import encode, encode_passages, end_of, learn_tokenizer, of_characters, of_pieces
-from heedful.data.tokenizer import PiecesConfig, nfc
+from heedful.data.tokenizer import EncoderTokenizerConfig, nfc
 from heedful.errors import DataError
 
 TEXT = "To be, or not to be:\n  that is the question.\n나는 물을 마셔요.\n\n\tBE! " * 8
@@ -100,7 +100,7 @@ def test_a_passage_with_an_unknown_character_says_where() -> None:
 
 @pytest.mark.parametrize("kind", ["bpe", "words", "characters", "bytes"])
 def test_a_tokenizer_tells_its_kind(kind: Any) -> None:
-    assert learn_tokenizer(["turn left jump twice"] * 30, PiecesConfig(kind=kind)).kind == kind
+    assert learn_tokenizer(["turn left jump twice"] * 30, EncoderTokenizerConfig(kind=kind)).kind == kind
 
 
 def test_a_tokenizer_of_single_characters_tells_its_kind() -> None:

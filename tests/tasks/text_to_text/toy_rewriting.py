@@ -42,5 +42,5 @@ def write_jsonl(path: Path, rows: list[dict[str, Any]]) -> str:
 
 def small_config(training: dict[str, Any] | None = None, **changes: Any) -> TextToTextConfig:
     """Two layers of 64 on each side: enough to turn four words round."""
-    usual = {"tokenizer": {"vocab_size": 400}, "model": SIZE} if "base" not in changes else {}
+    usual = {"tokenizer": {"vocab_size": 400, "kind": "bpe"}, "model": SIZE} if "base" not in changes else {}
     return TextToTextConfig.from_dict({**usual, **changes, "training": {**TRAINING, **(training or {})}})
