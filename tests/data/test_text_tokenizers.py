@@ -13,8 +13,16 @@ from hypothesis import strategies as st
 from heedful.data import corpus
 from heedful.data.corpus import Corpus, Passage
 from heedful.data.published_tokenizer import PublishedTokenizer
-from heedful.data.text_tokenizers import encode, encode_passages, end_of, learn_tokenizer, of_characters, of_pieces
-from heedful.data.tokenizer import EncoderTokenizerConfig, nfc
+from heedful.data.text_tokenizers import (
+    EncoderTokenizerConfig,
+    encode,
+    encode_passages,
+    end_of,
+    learn_tokenizer,
+    of_characters,
+    of_pieces,
+)
+from heedful.data.tokenizer import nfc
 from heedful.errors import DataError
 
 TEXT = "To be, or not to be:\n  that is the question.\n나는 물을 마셔요.\n\n\tBE! " * 8
