@@ -38,7 +38,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], AskedError]:
 
     def train(words: list[str]) -> AskedError:
         monkeypatch.chdir(ROOT)
-        monkeypatch.setattr(train_command, "_run", stop)
+        monkeypatch.setattr(train_command, "run_training", stop)
         with pytest.raises(AskedError) as found:
             heedful(*words)
         return found.value

@@ -15,7 +15,7 @@ QUESTION, CONTEXT = "who made it?", "세종대왕은 1443년에 훈민정음을 
 @pytest.fixture(scope="module")
 def tokenizer() -> PublishedTokenizer:
     texts = ["세종대왕은 1443년에 훈민정음을 만들었다.", "the cat sat on the mat", QUESTION] * 20
-    return learn_tokenizer(texts, EncoderTokenizerConfig(vocab_size=400))
+    return learn_tokenizer(texts, EncoderTokenizerConfig(kind="bpe", vocab_size=400))
 
 
 @pytest.mark.parametrize(("max_tokens", "stride"), [(14, 3), (12, 0), (20, 7), (200, 50), (11, 2)])

@@ -60,9 +60,10 @@ def test_both_engines_translate_the_same_from_the_pieces_of_the_tokeniser(joint:
     assert {path.name for path in out.iterdir()} == {"model.bin", "config.json"} | names
 
     translator: Any = load(model, "translation")
+    lines = [line for text in TEXTS for line in text.splitlines()]
     pieces = FastTokenizer.from_file(str(out / "tokenizer.json"))
     answers = ctranslate2.Translator(str(out)).translate_batch(
-        [pieces.encode(text).tokens for text in TEXTS],
+        [pieces.encode(line).tokens for line in lines],
         beam_size=1,
         max_decoding_length=20,
         min_decoding_length=0,
@@ -70,8 +71,10 @@ def test_both_engines_translate_the_same_from_the_pieces_of_the_tokeniser(joint:
     )
     decoder = FastTokenizer.from_file(str(out / ("tokenizer.json" if joint else "target_tokenizer.json")))
     written = [[decoder.token_to_id(token) for token in answer.hypotheses[0]] for answer in answers]
-    exported = translator.predict(TEXTS, beam=1, max_new_tokens=20)
-    assert [translator.target_tokenizer.decode(ids) for ids in written] == exported
+    decoded = [translator.target_tokenizer.decode(ids) for ids in written]
+    assert decoded == translator.predict(lines, beam=1, max_new_tokens=20)
+    exported, answered = translator.predict(TEXTS, beam=1, max_new_tokens=20), iter(decoded)
+    assert exported == ["\n".join(next(answered) for _ in text.splitlines()) for text in TEXTS]
 
 
 def test_a_quantised_model_is_smaller_and_says_how_far_off_it_is(tmp_path: Path) -> None:

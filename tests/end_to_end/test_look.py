@@ -24,10 +24,10 @@ from shell import heedful as shell
 TEXT = "저는 <script>alert('책')</script> 읽어요."
 
 
-def translator(config: dict[str, Any]) -> Translator:
+def translator(config: dict[str, Any], **options: Any) -> Translator:
     tokenizer = Tokenizer.train([TEXT] * 3, vocab_size=330)
     family = config_of(config).changed(vocab_size=tokenizer.vocab_size)
-    settings = TranslatorSettings(source="ko", target="en", generation=GenerationConfig(max_new_tokens=6))
+    settings = TranslatorSettings(source="ko", target="en", generation=GenerationConfig(max_new_tokens=6), **options)
     return Translator(family, heedful.build(family), tokenizer, settings)
 
 
@@ -38,6 +38,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.manual_seed(0)
     small = {"preset": "tiny", "d_model": 16, "d_ff": 16, "n_encoder_layers": 2, "n_decoder_layers": 2}
     translator(small).save(folder / "translator")
+    translator(small | {"positions": "learned", "max_length": 80}, max_tokens=80).save(folder / "limited")
     translator({"preset": "recurrent-plain", "d_model": 16}).save(folder / "plain")
     sizes: dict[str, Any] = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_layers": 1}
     vit = ViTConfig(image_size=8, patch_size=4, n_channels=1, n_classes=2, **sizes)
@@ -67,6 +68,13 @@ def test_a_page_and_the_same_as_data_and_as_a_picture(hangul_font: str, models: 
     assert "alert('책')" in text
     assert "<script>alert" not in text
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_sentence_longer_than_any_in_training_is_read_whole(models: Path, tmp_path: Path) -> None:
+    done = shell("look", models / "translator", "책 " * 900, "--out", tmp_path / "page.html", "--layers", "0")
+    assert (done.code, done.out.startswith("wrote ")) == (0, True)
+    (warned,) = done.err.splitlines()
+    assert "1 sentence longer than the longest in training (256 tokens) was read whole" in warned
 
 
 def test_without_words_the_page_is_here_and_data_alone_need_none(
@@ -108,7 +116,8 @@ def test_images_and_series_are_files(models: Path, tmp_path: Path) -> None:
         ("plain", [TEXT], 1, "this recurrent model has no attention"),
         ("translator", [], 2, "needs an input: give TEXT"),
         ("translator", [""], 1, "the text is empty"),
-        ("translator", ["책 " * 900], 1, "tokens"),
+        ("limited", ["책 " * 900], 1, "the text is answered in 24 parts"),
+        ("limited", ["책" * 900], 1, "tokens is longer than the 80 that this model reads at once"),
         ("translator", ["--image", "a.png"], 2, "a model for translation takes TEXT, not --image"),
         ("translator", [TEXT, "--out", "."], 1, "a folder; name a file"),
         ("translator", [TEXT, "--json", "/dev/null/a.json"], 1, "/dev/null"),

@@ -26,6 +26,7 @@ from heedful.tasks.inspection.generation import agreement, beam_tree, end_of
 from heedful.tasks.language_model import CausalLanguageModel
 from heedful.tasks.language_model.predictor import LanguageModelSettings
 from heedful.tasks.model_import import import_model
+from heedful.tasks.translation.data import LongTextWarning
 from heedful.tasks.translation.inspection import look
 from heedful.tasks.translation.predictor import Translator, TranslatorSettings
 
@@ -262,7 +263,6 @@ def test_only_the_layers_asked_for() -> None:
         ("", {}, DataError, "the text is empty"),
         (7, {}, DataError, "a text is a str, not int"),
         ("\ud800", {}, DataError, "half a surrogate pair"),
-        ("책을 " * 400, {}, DataError, "401|tokens"),
         (SOURCE, {"bean": 2}, ConfigError, "bean"),
         (SOURCE, {"target": TARGET, "beam": 2}, ConfigError, "no answer is generated: leave out 'beam'"),
         (SOURCE, {"layers": [0, 7]}, DataError, "there is no layer 7"),
@@ -278,6 +278,20 @@ def test_what_cannot_be_looked_at_is_refused_in_words(
 def test_a_text_of_several_parts_is_not_cut() -> None:
     with pytest.raises(DataError, match="answered in 2 parts"):
         inspect(translator(one_sentence=True), f"{SOURCE} {SOURCE}")
+
+
+def test_a_sentence_longer_than_any_in_training_is_looked_at_whole_where_it_has_room() -> None:
+    model, text = translator(), "책을 " * 400
+    with pytest.warns(LongTextWarning, match="1 sentence longer .* was read whole, the longest with 401;"):
+        document = inspect(model, text, layers=[0])
+    assert len(document["sequences"]["source"]) == 401
+    with pytest.warns(LongTextWarning):
+        assert [document["answer"]] == model.predict([text])
+    limited = translator({**SMALL, "positions": "learned", "max_length": 100}, max_tokens=100)
+    with pytest.raises(DataError, match="answered in 5 parts"):
+        inspect(limited, text)
+    with pytest.raises(DataError, match=r"a word of .* tokens is longer than the 100 that this model reads at once"):
+        inspect(limited, "책을" * 400)
 
 
 def test_a_model_without_attention_says_so() -> None:

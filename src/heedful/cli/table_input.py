@@ -6,7 +6,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from ..data.readers.files import InputFile, Line, TableRow, csv_rows, suffix_of
+from ..data.readers.files import InputFile, Line, TableRow, csv_rows, every_line, suffix_of
 from ..data.readers.tables import looks_tabbed
 from ..data.report import SplitReport
 from ..errors import DataError
@@ -33,8 +33,12 @@ def is_table(path: Path) -> bool:
 
 
 def table_lines(path: Path, predictor: Any) -> tuple[str, Iterator[Line]]:
-    """Return in words which columns are read, and for each row its text, or two with a tab between them."""
-    rows = _rows(InputFile(path, SplitReport()))
+    """Return in words which columns are read, and for each row its text, or two with a tab between them.
+
+    Of a tabbed table without names, a model of two texts reads the lines: they have a tab between the texts already.
+    """
+    file = InputFile(path, SplitReport())
+    rows = _rows(file)
     sample = list(islice(rows, N_SAMPLED))
     header = sample[0].cells if sample else []
     columns = predictor.text_columns(header)
@@ -42,6 +46,8 @@ def table_lines(path: Path, predictor: Any) -> tuple[str, Iterator[Line]]:
         named, sample = ", ".join(header[column].strip() for column in columns), sample[1:]
         ignored = ", ".join(name.strip() for place, name in enumerate(header) if place not in columns)
         note = f"{path}: reads {named}" + (f", not {ignored}" if ignored else "")
+    elif predictor.takes_pairs and _is_tabbed(file):
+        return "", every_line(path)
     else:
         columns = _unnamed_columns(path, [row.cells for row in sample if any(row.cells)], predictor)
         numbers = " and ".join(str(column + 1) for column in columns)
@@ -65,14 +71,25 @@ def _unnamed_columns(path: Path, cells: Sequence[Sequence[str]], predictor: Any)
 
 def _rows(file: InputFile) -> Iterator[TableRow]:
     """Yield all rows, empty ones too; of JSON lines first the keys of the first object, then the values."""
-    ending, head = suffix_of(file.path), file.head()
-    if ending in JSON_LINES:
+    if suffix_of(file.path) in JSON_LINES:
         yield from _json_rows(file)
-    elif ending == ".csv" and not (looks_tabbed(head) and b"," not in head.lstrip().split(b"\n")[0]):
-        first = head.lstrip().split(b"\n")[0]
-        yield from csv_rows(file.lines(), file.name, ";" if first.count(b";") > first.count(b",") else ",")
-    else:
+    elif _is_tabbed(file):
         yield from file.tabbed_rows()
+    else:
+        first = _first_line(file.head())
+        yield from csv_rows(file.lines(), file.name, ";" if first.count(b";") > first.count(b",") else ",")
+
+
+def _is_tabbed(file: InputFile) -> bool:
+    """Return whether tabs are between the cells of a table."""
+    ending, head = suffix_of(file.path), file.head()
+    if ending == ".csv":
+        return looks_tabbed(head) and b"," not in _first_line(head)
+    return ending not in JSON_LINES
+
+
+def _first_line(head: bytes) -> bytes:
+    return head.lstrip().split(b"\n")[0]
 
 
 def _json_rows(file: InputFile) -> Iterator[TableRow]:

@@ -91,16 +91,20 @@ class Tokenizer:
     start: ClassVar[int] = START
     end: ClassVar[int] = END
 
-    def __init__(self, pieces: Sequence[str], merges: Sequence[tuple[str, str]] = (), *, words: bool = False) -> None:
+    def __init__(
+        self, pieces: Sequence[str], merges: Sequence[tuple[str, str]] = (), *, whole_words: bool = False
+    ) -> None:
         """`pieces`: the alphabet, then what the merges make, in the order of their ids from 259 on.
 
-        With `words`, there are no merges: the pieces are whole words, and the characters that spell other words.
+        With `whole_words`, there are no merges: the pieces are whole words, and the characters that spell other words.
         """
         self._pieces = [*_FIXED, *pieces]
         self._merges = list(merges)
-        self._words = words
+        self._whole_words = whole_words
         vocabulary = {piece: index for index, piece in enumerate(self._pieces)}
-        self._fast = _pipeline(models.BPE(vocabulary, self._merges, byte_fallback=True, ignore_merges=words), words)
+        self._fast = _pipeline(
+            models.BPE(vocabulary, self._merges, byte_fallback=True, ignore_merges=whole_words), whole_words
+        )
 
     @classmethod
     def train(
@@ -117,7 +121,7 @@ class Tokenizer:
         vocabulary than requested. With `kind="auto"`, `suitable_kind` chooses.
         """
         config = PiecesConfig(vocab_size=vocab_size, min_frequency=min_frequency, kind=kind)
-        characters, words = Counter[str](), Counter[str]()
+        characters, word_counts = Counter[str](), Counter[str]()
         trainer = trainers.BpeTrainer(
             vocab_size=vocab_size + _SPARE, min_frequency=min_frequency, show_progress=False, initial_alphabet=[" "]
         )
@@ -126,21 +130,21 @@ class Tokenizer:
         def count() -> Iterator[str]:
             for text in map(_normalized, texts):
                 characters.update(text)
-                if kind == "words" or (kind == "auto" and len(words) < _COUNTED):
-                    words.update(text.split())
+                if kind == "words" or (kind == "auto" and len(word_counts) < _COUNTED):
+                    word_counts.update(text.split())
                 yield text
 
         if kind in ("auto", "bpe"):
             learner.train_from_iterator(count(), trainer)
         else:
             deque(count(), maxlen=0)
-        suitable = suitable_kind(characters, words) if kind == "auto" else kind
+        suitable = suitable_kind(characters, word_counts) if kind == "auto" else kind
         if suitable == "bytes":
             return cls([])
         alphabet = sorted({" "} | {character for character, times in characters.items() if times >= min_frequency})
         if suitable == "words":
-            frequent = [f" {word}" for word, times in words.most_common() if times >= min_frequency]
-            return cls(list(dict.fromkeys([*alphabet, *frequent]))[: vocab_size - FIRST_PIECE], words=True)
+            frequent = [f" {word}" for word, times in word_counts.most_common() if times >= min_frequency]
+            return cls(list(dict.fromkeys([*alphabet, *frequent]))[: vocab_size - FIRST_PIECE], whole_words=True)
         merges = json.loads(learner.to_str())["model"]["merges"] if suitable == "bpe" else []
         return cls(*_fitted(alphabet, [(left, right) for left, right in merges], config))
 
@@ -152,7 +156,7 @@ class Tokenizer:
     @property
     def kind(self) -> Kind:
         """The kind of its pieces."""
-        if self._words:
+        if self._whole_words:
             return "words"
         return "bpe" if self._merges else "characters" if len(self._pieces) > FIRST_PIECE else "bytes"
 
@@ -163,7 +167,7 @@ class Tokenizer:
     @property
     def fingerprint(self) -> str:
         """A SHA-256 of everything that decides how a text is encoded."""
-        pattern = _WORDS_PATTERN if self._words else _PATTERN
+        pattern = _WORDS_PATTERN if self._whole_words else _PATTERN
         content = json.dumps([pattern, self._pieces, self._merges], ensure_ascii=True)
         return hashlib.sha256(content.encode("ascii")).hexdigest()
 
@@ -224,7 +228,7 @@ class Tokenizer:
             model = json.loads(text)["model"]
             pieces = sorted(model["vocab"], key=model["vocab"].__getitem__)
             merges = [(left, right) for left, right in model["merges"]]
-            loaded = cls(pieces[FIRST_PIECE:], merges, words=model["ignore_merges"])
+            loaded = cls(pieces[FIRST_PIECE:], merges, whole_words=model["ignore_merges"])
             same = json.loads(FastTokenizer.from_str(text).to_str()) == json.loads(loaded._fast.to_str())
         except Exception as error:  # the library raises plain Exception for a file it cannot use
             raise DataError(f"{path}: not a tokenizer file: {error}") from None
@@ -248,27 +252,27 @@ class Tokenizer:
             yield Piece(text, start, stop)
 
 
-def suitable_kind(characters: Mapping[str, int], words: Mapping[str, int]) -> Kind:
+def suitable_kind(characters: Mapping[str, int], word_counts: Mapping[str, int]) -> Kind:
     """Return the kind of tokenizer for texts with these counts of characters and of words between spaces.
 
     Words suit texts of few words that all occur often, such as commands; characters suit strings of few different
     letters that hardly ever repeat, such as codes; pieces suit everything else.
     """
-    total = sum(words.values())
+    total = sum(word_counts.values())
     if not total:
         return "bpe"
-    if len(words) <= _MOST_SYMBOLS and total >= _LEAST_REPEATS * len(words):
+    if len(word_counts) <= _MOST_SYMBOLS and total >= _LEAST_REPEATS * len(word_counts):
         return "words"
-    unrepeated = sum(1 for times in words.values() if times == 1)
+    unrepeated = sum(1 for times in word_counts.values() if times == 1)
     if len(characters) <= _MOST_LETTERS and unrepeated > _SHARE_UNREPEATED * total:
         return "characters"
     return "bpe"
 
 
-def _pipeline(model: models.BPE, words: bool = False) -> FastTokenizer:
+def _pipeline(model: models.BPE, whole_words: bool = False) -> FastTokenizer:
     fast = FastTokenizer(model)
     fast.normalizer = normalizers.Sequence([_NFC, normalizers.Prepend(" ")])
-    fast.pre_tokenizer = pre_tokenizers.Split(Regex(_WORDS_PATTERN if words else _PATTERN), "isolated")
+    fast.pre_tokenizer = pre_tokenizers.Split(Regex(_WORDS_PATTERN if whole_words else _PATTERN), "isolated")
     fast.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
     return fast
 

@@ -93,10 +93,10 @@ class Seq2SeqTask(Task[C, D, Batch], Generic[C, D]):
         training["validate_every"] = max(1, steps // VALIDATIONS)
         training["patience"] = PATIENCE if settings.validate_every else 0
         learning = {"learning_rate": RATE_TIMES_WIDTH / getattr(size, "d_model", 128), **LEARNING}
-        given = (config.explicit or {}).get("training", {})
-        given = given if isinstance(given, Mapping) else {}  # a TrainingConfig, of which nothing adapts
+        explicit = (config.explicit or {}).get("training", {})
+        explicit = explicit if isinstance(explicit, Mapping) else {}  # a TrainingConfig, of which nothing adapts
         whole = settings.parallel == "replicate"  # as Muon needs the matrices
-        if whole and getattr(size, "norm", None) == "pre" and learning.keys().isdisjoint(given):
+        if whole and getattr(size, "norm", None) == "pre" and learning.keys().isdisjoint(explicit):
             training |= learning
         return {"model": model, "training": training}
 

@@ -56,6 +56,20 @@ def test_a_line_is_split_at_its_tab(run: Path, tmp_path: Path) -> None:
         assert mine == pytest.approx(other, abs=1e-6)
 
 
+def test_of_a_table_with_names_the_two_texts_are_read(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "lines.tab").write_text("dog 3\tgreat town\ngreat town\tdog 3\n")
+    (tmp_path / "named.tsv").write_text("label\thypothesis\tpremise\n0\tgreat town\tdog 3\n1\tdog 3\tgreat town\n")
+    (tmp_path / "plain.csv").write_text("dog 3,great town,0\ngreat town,dog 3,1\n")
+    lines, named, plain = (
+        shell("predict", run, tmp_path / name, "--device", "cpu") for name in ("lines.tab", "named.tsv", "plain.csv")
+    )
+    assert (lines.code, lines.out, lines.err) == (0, "0\n1\n", "")
+    assert (named.code, named.out) == (0, lines.out)
+    assert "reads premise, hypothesis, not label" in " ".join(named.err.split())
+    assert (plain.code, plain.out) == (0, lines.out)
+    assert "reads column 1 and 2 of 3" in " ".join(plain.err.split())
+
+
 def test_a_line_without_its_tab_is_refused_in_words(run: Path, tmp_path: Path) -> None:
     (tmp_path / "in.tsv").write_text("dog 3 great town\ndog 3\tgreat town\na\tb\tc\n")
     done = shell("predict", run, tmp_path / "in.tsv", "--device", "cpu")

@@ -62,7 +62,7 @@ def pretrained(topics: Topics, tmp_path_factory: pytest.TempPathFactory) -> Path
         {
             "tokenizer": PIECES,
             "model": SIZE | STILL,
-            "training": {**TRAINING, "steps": 200, "learning_rate": 5e-3},
+            "training": {**TRAINING, "steps": 800, "learning_rate": 2e-3},
         }
     )
     train(MaskedTask(), config, Files((topics.plain(folder / "texts.txt", 1500),)), folder / "run")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ def test_the_folder_tells_everything(run: Path) -> None:
     assert reading["train"]["notes"][0] == "prefixes: 'reverse: ' 600, 'first: ' 600"
     assert reading["held_out"] == read_mapping(run / "metrics.json")["validation"]["n"]
     card = (run / "README.md").read_text()
-    for words in ("text → text", "| ROUGE-L | ", "| `reverse:` | ", "beam 4", "512 tokens", "first 2 words"):
+    for words in ("text → text", "| ROUGE-L | ", "| `reverse:` | ", "beam 4", "1024 tokens", "first 2 words"):
         assert words in card
     samples = read_mapping(run / "metrics.json")["samples"]
     assert all(
@@ -97,9 +98,17 @@ def test_it_is_scored_on_files(run: Path, tmp_path: Path) -> None:
     assert found["n"] == 99
     assert found["scores"]["exact"]["value"] >= 95
     assert found["verdict"] == [f"left out: empty source: 1 ({file}:5)"]
-    rows[4] = ("reverse:", "cat " * 600, "cat")
-    with pytest.raises(DataError, match=r"test\.tsv:6: it has .* reads at most 512"):
-        task.evaluate(model, Files((write_tsv(tmp_path / "test.tsv", rows),)), strict=True)
+    assert "refused" not in found
+    rows[4] = ("reverse:", "cat " * 1200, "cat")
+    files = Files((write_tsv(tmp_path / "test.tsv", rows),))
+    with pytest.raises(DataError, match=r"test\.tsv:6: it has .* reads at most 1,024"):
+        task.evaluate(model, files, strict=True)
+    found = task.evaluate(model, files)
+    assert found["n"] == 98
+    assert found["scores"]["exact"]["value"] >= 95
+    refused = found["refused"]
+    assert (refused["count"], refused["of"], len(refused["first"])) == (1, 99, 1)
+    assert re.search(r"test\.tsv:6: it has .* reads at most 1,024", refused["first"][0])
     (tmp_path / "none.tsv").write_text("source\ttarget\n")
     with pytest.raises(DataError, match="no pair to evaluate on"):
         task.evaluate(model, Files((str(tmp_path / "none.tsv"),)))
@@ -111,8 +120,8 @@ def test_none_one_empty_and_many(run: Path) -> None:
     assert model.predict(["", "first: cat dog"]) == ["", "cat"]
     assert model.predict(["first: cat dog", "reverse: cat dog"] * 500, beam=1) == ["cat", "dog cat"] * 500
     assert "".join(model.stream("reverse: 물 집 cat")) == "cat 집 물"
-    with pytest.raises(DataError, match=r"text 1: it has .* tokens, and this model reads at most 512"):
-        model.predict(["cat " * 600])
+    with pytest.raises(DataError, match=r"text 1: it has .* tokens, and this model reads at most 1,024"):
+        model.predict(["cat " * 1200])
 
 
 def test_a_batch_is_the_tokeniser_s_ids_shifted(run: Path) -> None:

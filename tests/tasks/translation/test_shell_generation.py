@@ -108,9 +108,20 @@ def test_a_stream_is_for_one_text(model: Path, corpus: Path) -> None:
         done = heedful("predict", model, text, "--stream")
         assert done.code == 2
         assert "--stream is for one text" in done.err
-    done = heedful("predict", model, "a " * 400, "--stream")
-    assert done.code == 1
-    assert done.err.startswith("the text:1: a sentence of ")
+    done = heedful("predict", model, "a" * (1 << 20), "--stream")
+    assert (done.code, done.out) == (1, "\n")
+    assert done.err.startswith("the text:1: the line is too long (over 1 MiB)")
+
+
+def test_a_stream_of_a_text_longer_than_any_in_training_ends_as_the_same_text(model: Path) -> None:
+    plain, streamed = (heedful("predict", model, "a " * 400, *more) for more in ([], ["--stream"]))
+    assert (plain.code, streamed.code) == (0, 0)
+    assert plain.out.strip()
+    assert streamed.out == plain.out
+    for done in (plain, streamed):
+        (warned,) = (line for line in done.err.splitlines() if "sentence" in line)
+        assert warned.startswith("warning: 1 sentence longer than the longest in training")
+        assert "was read whole, the longest with 401;" in warned
 
 
 def test_only_whole_characters_are_shown(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,11 @@ ODD = {
 }
 
 
+def shown(text: str) -> str:
+    """One line, without control characters."""
+    return " ".join(text.splitlines()).translate(dict.fromkeys(range(32), "\ufffd"))
+
+
 @pytest.mark.parametrize("case", ODD)
 def test_as_many_lines_out_as_in(case: str, model: Path, tmp_path: Path) -> None:
     content, count = ODD[case]
@@ -132,7 +137,7 @@ def test_many_lines_stream_in_order(model: Path, monkeypatch: pytest.MonkeyPatch
     done = heedful("predict", model, "--beam", 1, stdin=stdin)
     assert written[10:] == [10] * 10 + [20] * 10 + [30] * 5 + [30]
     expected = package.load(model, "translation").predict(texts, beam=1)
-    assert done.out.split("\n")[:-1] == [" ".join(text.splitlines()) for text in expected]
+    assert done.out.split("\n")[:-1] == [shown(text) for text in expected]
 
 
 @pytest.fixture
@@ -148,7 +153,7 @@ def test_a_line_that_is_refused_costs_no_other(model: Path, long_line: str, tmp_
     to_screen = heedful("predict", model, tmp_path / "in")
     with pytest.warns(LongTextWarning, match="2 sentences"):
         written = package.load(model, "translation").predict(["a", long_line, "b", "", "", "c d", "a b " * 300])
-    expected = [" ".join(text.splitlines()).translate(dict.fromkeys(range(32), "\ufffd")) for text in written]
+    expected = [shown(text) for text in written]
     assert (tmp_path / "out").read_text().split("\n") == [*expected, ""]
     assert to_screen.out.split("\n") == [*expected, ""]
     for done in (to_file, to_screen):

@@ -96,6 +96,8 @@ async def _look(request: Request, name: str, body: LookRequest) -> HTMLResponse:
             overrides |= {"sample": True, "temperature": temperature} if temperature else {"sample": False}
     try:
         (item,) = await asyncio.to_thread(as_inputs, predictor, [body.input], settings)
+        if isinstance(item, ItemError):
+            raise item
     except ItemError as error:
         raise APIError(400, error.reason, param="input") from None
 

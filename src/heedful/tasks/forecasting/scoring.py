@@ -211,8 +211,10 @@ def convex_weights(forecasts: Mapping[str, Forecast], windows: SeriesWindows, ev
         errors = [np.where(cut.counts, each(cut.context) - cut.target, 0.0).reshape(-1) for each in forecasts.values()]
         products += np.stack(errors) @ np.stack(errors).T
     best = np.nanargmin(products.diagonal())
-    kept = [index for index, share in enumerate(_least_on_simplex(products)) if share >= SMALLEST or index == best]
-    weights = zip(kept, _least_on_simplex(products[np.ix_(kept, kept)]), strict=True)
+    significant = [
+        index for index, share in enumerate(_least_on_simplex(products)) if share >= SMALLEST or index == best
+    ]
+    weights = zip(significant, _least_on_simplex(products[np.ix_(significant, significant)]), strict=True)
     return {list(forecasts)[index]: weight for index, weight in weights if weight}
 
 

@@ -126,6 +126,7 @@ def _only_part(generator: TextGenerator, item: Any) -> list[int]:
             f"the text is answered in {len(parts)} parts, sentence by sentence or as much as fits, and a page shows "
             "one of them; inspect each part separately"
         )
+    generator.warn_about(parts)
     return list(parts[0])
 
 

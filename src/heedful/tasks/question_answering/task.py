@@ -19,6 +19,7 @@ from ...data.published_tokenizer import PublishedTokenizer
 from ...data.questions import AnswerSpan, QuestionExample, question_files, read_questions
 from ...data.report import TextReport
 from ...data.text_batch import SpanBatch, TextBatch
+from ...data.text_tokenizers import EncoderTokenizerConfig
 from ...errors import DataError
 from ...training.config import TrainingConfig
 from ...training.loss import Loss, cross_entropy
@@ -99,6 +100,12 @@ class QuestionAnsweringTask(WindowTask[QuestionAnsweringConfig, QuestionExample]
     def metadata(self, report: DataReport[TextReport]) -> TextMetadata:
         """Return whether some questions have no answer."""
         return TextMetadata(can_refuse=report.train.labels[UNANSWERABLE] > 0)
+
+    def tokenizer_config(
+        self, config: QuestionAnsweringConfig, report: DataReport[TextReport]
+    ) -> EncoderTokenizerConfig:
+        """Return the settings of a new tokenizer; a token must not hold an answer and the punctuation after it."""
+        return config.tokenizer.changed(kind="bpe") if config.tokenizer.kind == "auto" else config.tokenizer
 
     def encode(
         self, example: QuestionExample, tokenizer: PublishedTokenizer, metadata: TextMetadata, report: TextReport

@@ -83,8 +83,8 @@ class RunConfig(Config):
             if part.name != "model" and isinstance(default, Config) and isinstance(settings.get(part.name), Mapping):
                 settings[part.name] = default.changed(**settings[part.name])
         config = super().from_dict(settings)
-        given = {name: value.to_dict() if isinstance(value, Config) else value for name, value in values.items()}
-        object.__setattr__(config, "explicit", given)  # not a field: two configs with equal settings are equal
+        explicit = {name: value.to_dict() if isinstance(value, Config) else value for name, value in values.items()}
+        object.__setattr__(config, "explicit", explicit)  # not a field: two configs with equal settings are equal
         return config
 
     def adapted(self, defaults: Mapping[str, Mapping[str, Any]]) -> Self:

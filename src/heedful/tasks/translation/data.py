@@ -205,12 +205,12 @@ def parts_within(text: str, limit: int, room: int | None, n_tokens: Callable[[st
 
 def _cut(sentence: str, limit: int, n_tokens: Callable[[str], int]) -> list[str]:
     """Return the clauses of a sentence, and the words of those that are too long."""
-    words: list[str] = []
+    parts: list[str] = []
     for clause in CLAUSE_END.split(sentence):
-        words += [clause] if n_tokens(clause) <= limit else clause.split()
-    if longest := next((word for word in words if n_tokens(word) > limit), None):
+        parts += [clause] if n_tokens(clause) <= limit else clause.split()
+    if longest := next((part for part in parts if n_tokens(part) > limit), None):
         raise DataError(
             f"a word of {n_tokens(longest):,} tokens is longer than the {limit:,} that this model reads at once: "
             f'"{longest[:40]}…"; break it into shorter ones'
         )
-    return words
+    return parts

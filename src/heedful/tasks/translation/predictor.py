@@ -108,9 +108,9 @@ def logistic_regression(inputs: Tensor, labels: Sequence[bool], offset: Tensor) 
 class TranslatorSettings(Config):
     """The settings of a translator's bundle.
 
-    `max_tokens` are those of the longest source in training. Longer ones are cut at sentence ends, and so is every
-    source of a model that learned from single sentences (`one_sentence`). `confidence` is None where the validation
-    set could not teach it.
+    `max_tokens` are those of the longest source in training, with a margin. Longer ones are cut at sentence ends, and
+    so is every source of a model that learned from single sentences (`one_sentence`). `confidence` is None where the
+    validation set could not teach it.
     """
 
     title: ClassVar[str] = "translator"

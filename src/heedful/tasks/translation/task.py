@@ -29,7 +29,7 @@ from ..run import DataReport, Files, RunConfig, TooLittleDataError
 from ..run import train as train_task
 from ..run.task import DATA, SCRATCH, TRAIN, VALID, settings_json
 from ..scoring import Score, by_length, calibration_error, corpus_scores, exact_share, main_metric, sentence_score
-from ..seq2seq import FINAL_TEXTS, Seq2SeqTask, draft_count, length_limits, length_setting
+from ..seq2seq import FINAL_TEXTS, MARGIN, Seq2SeqTask, draft_count, length_limits, length_setting
 from ..text_generator import SOURCE, TARGET, Answer, unfinished_share
 from .data import LongTextWarning, PairData, Tokenizers, has_single_sentences, split_sentence_pairs, validation_texts
 from .inspection import attention_maps
@@ -37,6 +37,7 @@ from .predictor import Confidence, ScoredAnswer, Translator, TranslatorSettings
 
 PRESET = "small"
 DEFAULT_MAX_TOKENS = 1024
+LEAST_READ = 64  # tokens of a sentence that a translator reads without a warning, at least
 TOKENIZER = "the tokeniser settings"
 TOO_MANY_TOKENS = "too many tokens"  # why a pair is dropped
 SAMPLES = 200  # translations that metrics.json shows
@@ -187,7 +188,7 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
             source=self.config.source,
             target=self.config.target,
             joint=self.config.tokenizer.joint,
-            max_tokens=int(self.data.train.lengths[:, 0].max()) + 1,
+            max_tokens=max(int(MARGIN * self.data.train.lengths[:, 0].max()), LEAST_READ),
             one_sentence=self.one_sentence,
             generation=self.config.generation.changed(**length_limits(self.data.train.lengths)),
         )
@@ -242,8 +243,8 @@ class TranslationTask(Seq2SeqTask[TranslationConfig, PairData]):
         return [
             f"It was scored with beam {settings.generation.beam}.",
             confidence,
-            f"Sources of more than {settings.max_tokens} tokens, the longest in training, are split at sentence ends; "
-            "a longer sentence is read whole, with a warning.",
+            f"Sources of more than {settings.max_tokens} tokens, more than in training, are split at sentence ends; a "
+            "longer sentence is read whole, with a warning.",
         ]
 
     def report_sections(self, predictor: Translator, metrics: Mapping[str, Any], folder: Path) -> dict[str, Any]:
