@@ -165,7 +165,8 @@ class Clock:
 
 # ---- checkpoints ----
 
-# A resumed run may change these settings: they say how a step is computed, not what it computes.
+# A resumed run may change these settings. Apart from max_minutes, they say how a step is computed, and so change its
+# result by rounding at most.
 CHANGEABLE = ("log_every", "save_every", "max_minutes", "tensorboard", "engine", "parallel", "activation_checkpointing")
 
 

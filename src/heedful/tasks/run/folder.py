@@ -125,8 +125,8 @@ def resume_data(
 ) -> tuple[D, DataReport[Any] | None]:
     """Open the data of a run that continues; prepare it again, with a report, if the files have changed.
 
-    Changed files are read only with `allow_changes`. If files are gone, their prepared data is used. A run that has
-    trained keeps its tokenizer, on which its weights depend.
+    Changed files are read only with `allow_changes`; with it, the prepared data of files that are gone is used. A run
+    that has trained keeps its tokenizer, on which its weights depend.
     """
     before = read_mapping(folder / SOURCES) if (folder / SOURCES).exists() else None
     if before is not None:
