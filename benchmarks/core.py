@@ -66,7 +66,9 @@ def as_table(rows: list[dict[str, Any]]) -> str:
         return [row["case"], str(row["length"]), str(row["batch"]), *times, *ratios]
 
     names = [f"{name} ms" for name in (OURS, *PEERS)]
-    return table(["model", "length", "batch", *names, *(f"to {peer}" for peer in PEERS)], [cells(row) for row in rows])
+    return table(
+        ["model", "length", "batch", *names, *(f"ratio to {peer}" for peer in PEERS)], [cells(row) for row in rows]
+    )
 
 
 def above_the_bar(result: dict[str, Any]) -> list[str]:

@@ -1,9 +1,11 @@
-"""Text to ids and back: byte-pair encoding, words, characters or bytes over the `tokenizers` library, losing nothing.
+"""Lossless tokenizers on top of the `tokenizers` library: byte-pair encoding (BPE), words, characters or bytes.
 
-A piece is real text, its leading space included, so that joining pieces is decoding. Every text gets one leading
-space on the way in and loses it on the way out: a word is the same piece at the start of a sentence as inside it.
-A character too rare to have a piece is spelled in UTF-8 bytes. The ids: pad, start, end, the 256 bytes, the alphabet,
-the merges or words. None of them can be written in a text: "<s>" typed by a person is three ordinary characters.
+A piece is literal text, including its leading space, so decoding only concatenates pieces. Encoding prepends a space
+to every text and decoding removes it, so a word has the same piece at the start of a sentence as inside it. A
+character too rare for a piece of its own is encoded as its UTF-8 bytes.
+
+The ids are, in this order: pad, start, end, the 256 bytes, the alphabet, then merged pieces or words. A text cannot
+contain a special token: a literal "<s>" is encoded as three ordinary characters.
 """
 
 import hashlib
@@ -30,27 +32,28 @@ _FIXED = ["<pad>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
 
 Kind = Literal["bpe", "words", "characters", "bytes"]
 
-# A run of letters and "_" with the space before it; or any other visible character, likewise; or one white space.
-# It is cut after 64 letters: text without spaces stays cheap, and no piece grows beyond reading.
+# A run of letters and "_", or one other visible character, each with an optional space before it; or one white-space
+# character. Runs end after 64 letters, which keeps text without spaces fast to encode and pieces readable.
 _PATTERN = r" ?(?:[\p{L}\p{M}_]{1,64}|[^\s\p{L}\p{M}_])|\s"
-_WORDS_PATTERN = r" ?\S{1,64}|\s"  # what stands between spaces, with the space before it
+_WORDS_PATTERN = r" ?\S{1,64}|\s"  # a run without white space, with an optional space before it
 
-# What kind of tokenizer suits texts. Symbols are few words, each of them frequent.
-_MOST_SYMBOLS = 500  # different words
-_LEAST_REPEATS = 20  # of a word, on average
-_MOST_LETTERS = 100  # different characters of texts that are spelled, such as strings of letters
-_SHARE_UNREPEATED = 0.5  # of the running words of such texts occur once
-_COUNTED = 200_000  # different words that are counted; a text with more is no list of symbols
+# Thresholds of `suitable_kind`. Words suit a small vocabulary of symbols ...
+_MOST_SYMBOLS = 500  # maximum number of distinct words
+_LEAST_REPEATS = 20  # minimum mean number of occurrences per word
+# ... and characters suit strings over a small alphabet.
+_MOST_LETTERS = 100  # maximum number of distinct characters
+_SHARE_UNREPEATED = 0.5  # more than this share of all words must occur only once
+_COUNTED = 200_000  # counting stops at this many distinct words, far more than a vocabulary of symbols has
 _NFC = normalizers.NFC()
 
-# Training counts characters while it reads, and so learns only at the end which are too rare for a piece.
-# It makes this many merges more than asked, which then move up into the places of those characters.
+# Training counts characters while it reads, so it knows only afterwards which ones are too rare for a piece. It
+# therefore learns this many extra merges, which take the ids that those characters leave free.
 _SPARE = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class PiecesConfig(Config):
-    """How a tokenizer is trained: which pieces it learns."""
+    """The settings for training a tokenizer."""
 
     title: ClassVar[str] = "tokenizer"
 
@@ -71,13 +74,13 @@ class PiecesConfig(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerConfig(PiecesConfig):
-    """How the tokenizers of two languages are trained."""
+    """The settings for training the tokenizers of two languages."""
 
     joint: bool = True  # One vocabulary for both languages, or one for each
 
 
 class Piece(NamedTuple):
-    """Text to show, and the positions `start` to `stop` of the ids it stands for."""
+    """A readable piece of text and the range `start` to `stop` of the ids that it represents."""
 
     text: str
     start: int
@@ -85,7 +88,7 @@ class Piece(NamedTuple):
 
 
 class Tokenizer:
-    """A trained vocabulary. `encode` adds neither start nor end: that is the Batch's work."""
+    """A trained vocabulary. `encode` adds no start or end token; `Batch` does."""
 
     pad: ClassVar[int] = PAD
     start: ClassVar[int] = START
@@ -94,9 +97,13 @@ class Tokenizer:
     def __init__(
         self, pieces: Sequence[str], merges: Sequence[tuple[str, str]] = (), *, whole_words: bool = False
     ) -> None:
-        """`pieces`: the alphabet, then what the merges make, in the order of their ids from 259 on.
+        """Build a tokenizer from its vocabulary.
 
-        With `whole_words`, there are no merges: the pieces are whole words, and the characters that spell other words.
+        Args:
+            pieces: The alphabet, then the results of the merges, in the order of their ids from 259 on.
+            merges: The BPE merges, in the order in which they were learned.
+            whole_words: Whether the pieces are whole words instead, with no merges. Other words are encoded as
+                characters of the alphabet.
         """
         self._pieces = [*_FIXED, *pieces]
         self._merges = list(merges)
@@ -115,10 +122,15 @@ class Tokenizer:
         min_frequency: int = 2,
         kind: Literal["auto", "bpe", "words", "characters", "bytes"] = "bpe",
     ) -> Self:
-        """Learn a vocabulary in one pass over the texts. The same texts give the same vocabulary.
+        """Learn a vocabulary in one pass over the texts; the result is deterministic.
 
-        Characters, words and pairs seen fewer than `min_frequency` times get no piece. A small corpus gives a smaller
-        vocabulary than requested. With `kind="auto"`, `suitable_kind` chooses.
+        A small corpus may give a smaller vocabulary than requested.
+
+        Args:
+            texts: The training texts.
+            vocab_size: The maximum size of the vocabulary, including the 3 special tokens and 256 bytes.
+            min_frequency: Characters, words and pairs that occur less often get no piece.
+            kind: What a piece is; "auto" lets `suitable_kind` decide.
         """
         config = PiecesConfig(vocab_size=vocab_size, min_frequency=min_frequency, kind=kind)
         characters, word_counts = Counter[str](), Counter[str]()
@@ -150,12 +162,12 @@ class Tokenizer:
 
     @classmethod
     def of(cls, texts: Iterable[str], config: PiecesConfig) -> Self:
-        """Learn a vocabulary as the settings say."""
+        """Learn a vocabulary with these settings."""
         return cls.train(texts, vocab_size=config.vocab_size, min_frequency=config.min_frequency, kind=config.kind)
 
     @property
     def kind(self) -> Kind:
-        """The kind of its pieces."""
+        """What a piece is."""
         if self._whole_words:
             return "words"
         return "bpe" if self._merges else "characters" if len(self._pieces) > FIRST_PIECE else "bytes"
@@ -166,35 +178,35 @@ class Tokenizer:
 
     @property
     def fingerprint(self) -> str:
-        """A SHA-256 of everything that decides how a text is encoded."""
+        """The SHA-256 of everything that determines how a text is encoded."""
         pattern = _WORDS_PATTERN if self._whole_words else _PATTERN
         content = json.dumps([pattern, self._pieces, self._merges], ensure_ascii=True)
         return hashlib.sha256(content.encode("ascii")).hexdigest()
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text, which is only normalized to NFC."""
+        """Return the ids of a text. The only normalization is NFC."""
         return self._fast.encode(_normalized(text)).ids
 
     def encode_batch(self, texts: Iterable[str]) -> list[list[int]]:
-        """Return the ids of many texts, faster than one by one."""
+        """Return the ids of each text; faster than calling `encode` for each."""
         return [encoding.ids for encoding in self._fast.encode_batch_fast([_normalized(text) for text in texts])]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Return the text of the ids. Special ids are left out; invalid bytes become U+FFFD."""
+        """Return the text of the ids. Special tokens are skipped; invalid UTF-8 becomes U+FFFD."""
         ids = self._checked(ids)
         text = "".join(piece.text for piece in self._readable(ids) if ids[piece.start] >= BYTE)
         return text.removeprefix(" ")
 
     def readable(self, ids: Iterable[int]) -> list[Piece]:
-        """Return the ids as text to show: the bytes of one character are one piece, special ids have their names."""
+        """Return readable pieces: the bytes of a character are joined, and special tokens appear by name."""
         return list(self._readable(self._checked(ids)))
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """Return the texts of `readable`: fewer than the ids if a character is spelled in bytes."""
+        """Return the texts of `readable`; fewer than the ids if a character is encoded as bytes."""
         return [piece.text for piece in self.readable(ids)]
 
     def word_of(self, ids: Iterable[int]) -> list[int]:
-        """Return for each id its word in `decode(ids).split()`; -1 for special ids and white space."""
+        """Return the index of each id's word in `decode(ids).split()`; -1 for special tokens and white space."""
         ids = self._checked(ids)
         word_numbers = [-1] * len(ids)
         word, inside = -1, False
@@ -209,17 +221,21 @@ class Tokenizer:
         return word_numbers
 
     def to_json(self) -> str:
-        """Return the tokenizer as the `tokenizers` and `transformers` libraries read it."""
+        """Return the tokenizer.json that the `tokenizers` and `transformers` libraries read."""
         return self._fast.to_str(pretty=True)
 
     def save(self, path: str | Path) -> list[str]:
-        """Write a tokenizer.json; return the names of the files, like `PublishedTokenizer.save`."""
+        """Write a tokenizer.json and return the names of the files written, like `PublishedTokenizer.save`."""
         write_text(path, self.to_json())
         return [Path(path).name]
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what `save` wrote. Any other tokenizer.json is an error: it would encode differently."""
+        """Load a tokenizer.json written by `save`.
+
+        Raises:
+            DataError: If the file is any other tokenizer.json, which could encode texts differently.
+        """
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -230,7 +246,7 @@ class Tokenizer:
             merges = [(left, right) for left, right in model["merges"]]
             loaded = cls(pieces[FIRST_PIECE:], merges, whole_words=model["ignore_merges"])
             same = json.loads(FastTokenizer.from_str(text).to_str()) == json.loads(loaded._fast.to_str())
-        except Exception as error:  # the library raises plain Exception for a file it cannot use
+        except Exception as error:  # `tokenizers` raises a plain Exception for an invalid file
             raise DataError(f"{path}: not a tokenizer file: {error}") from None
         if not same:
             raise DataError(f"{path}: not a tokenizer that Heedful wrote, or it was changed; train a new one")
@@ -253,10 +269,10 @@ class Tokenizer:
 
 
 def suitable_kind(characters: Mapping[str, int], word_counts: Mapping[str, int]) -> Kind:
-    """Return the kind of tokenizer for texts with these counts of characters and of words between spaces.
+    """Choose the kind of tokenizer from the counts of the characters and of the words (separated by white space).
 
-    Words suit texts of few words that all occur often, such as commands; characters suit strings of few different
-    letters that hardly ever repeat, such as codes; pieces suit everything else.
+    Whole words suit a small vocabulary whose words all occur often, such as commands. Characters suit strings over a
+    small alphabet that rarely repeat, such as codes. BPE suits everything else.
     """
     total = sum(word_counts.values())
     if not total:
@@ -278,19 +294,19 @@ def _pipeline(model: models.BPE, whole_words: bool = False) -> FastTokenizer:
 
 
 def nfc(text: str) -> str:
-    """Return a text in NFC as Python defines it: 한 is one character, however it was typed.
+    """Return a text in Python's NFC, in which 한 is one character however it was typed.
 
-    The library goes first: it sorts long runs of accents fast, Python does not.
+    `tokenizers` normalizes first, because Python is slow at sorting long runs of combining marks.
     """
     if text.isascii():
         return text
-    with suppress(UnicodeEncodeError):  # half a surrogate pair, which Python lets pass
+    with suppress(UnicodeEncodeError):  # a lone surrogate, which Python accepts
         text = _NFC.normalize_str(text)
     return unicodedata.normalize("NFC", text)
 
 
 def check_unicode(*texts: str) -> None:
-    """Raise a DataError if a text contains half a surrogate pair, which no encoding can write."""
+    """Raise a DataError if a text contains a lone surrogate, which cannot be encoded as UTF-8."""
     for text in texts:
         try:
             text.encode()
@@ -311,7 +327,10 @@ def _normalized(text: str) -> str:
 def _fitted(
     alphabet: list[str], merges: list[tuple[str, str]], config: PiecesConfig
 ) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the pieces and merges that fit. No merge contains a rare character, since its parts are as frequent."""
+    """Return the pieces and merges that fit into the vocabulary.
+
+    No merge contains a rare character: both parts of a merge are at least as frequent as the merge.
+    """
     room = config.vocab_size - FIRST_PIECE
     if len(alphabet) > room:
         raise ConfigError(
@@ -322,13 +341,13 @@ def _fitted(
     for left, right in merges:
         if len(pieces) == room:
             break
-        pieces[left + right] = None  # two merges may make the same piece
+        pieces[left + right] = None  # two merges may give the same piece
         fitting_merges.append((left, right))
     return list(pieces), fitting_merges
 
 
 def _character(ids: Sequence[int], start: int) -> tuple[str, int]:
-    """Return the character whose bytes begin at `start`, and where they end."""
+    """Decode the character whose bytes begin at `start`; return it and the index after its last byte."""
     spelled = bytearray()
     for stop, index in enumerate(ids[start : start + 4], start + 1):
         if not BYTE <= index < FIRST_PIECE:

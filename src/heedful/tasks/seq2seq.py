@@ -32,16 +32,16 @@ ENOUGH = 0.999  # of the targets have room, with this MARGIN
 MARGIN = 1.2
 SHORT = 8  # tokens of a source below which the length of the target says little
 
-# What suits data by its size, in tokens of the longer sides; docs/translation.md has the reasons.
-SMALL_DATA = 4_000_000  # below it, a tiny model and small batches
-BATCH_TOKENS = (1024, 2048, 4096)  # of the least data, of small data and of other data
-BATCHES = 1000  # of an epoch of small data
+# Defaults by the amount of data, counted in tokens of the longer sides; docs/translation.md gives the reasons.
+SMALL_DATA = 4_000_000  # fewer tokens than this get a tiny model and small batches
+BATCH_TOKENS = (1024, 2048, 4096)  # at least, at most for small data, and for all other data
+BATCHES = 1000  # per epoch of small data
 EPOCHS = 15
-STEPS = (3000, 10_000)  # the fewest and the most
+STEPS = (3000, 10_000)  # minimum and maximum
 VALIDATIONS, PATIENCE = 20, 6
-LEARNING = {"optimizer": "muon", "schedule": "cosine", "warmup_steps": 100}  # of a pre-norm model
-RATE_TIMES_WIDTH = 0.384  # its learning rate times its width
-DRAFTED_TOKENS = 20_000  # of the references whose answers are drafted at a validation
+LEARNING = {"optimizer": "muon", "schedule": "cosine", "warmup_steps": 100}  # for pre-norm models
+RATE_TIMES_WIDTH = 0.384  # learning rate × d_model of a pre-norm model
+DRAFTED_TOKENS = 20_000  # in the references of the drafts at a validation
 FEWEST_DRAFTS = 50
 
 P = TypeVar("P", bound=Pair)
@@ -74,10 +74,10 @@ class Seq2SeqTask(Task[C, D, Batch], Generic[C, D]):
     example_name: ClassVar[str] = "pairs"
 
     def defaults(self, config: C, data: D) -> Mapping[str, Mapping[str, Any]]:
-        """Return settings that give little data a tiny model, many small updates, and an end when nothing improves.
+        """Return defaults for this amount of data: a tiny model and small batches for little, and early stopping.
 
-        A run from a base keeps the settings of fine-tuning, and a post-norm model its slow start. Optimizer, rate,
-        schedule and warm-up belong together: where one of them is given, none of the others adapts.
+        A run from a base keeps the fine-tuning defaults. Optimizer, learning rate, schedule and warm-up are tuned
+        together: they apply only to pre-norm models, and only if none of the four was set explicitly.
         """
         if getattr(config, "base", None) is not None:
             return {}
@@ -89,13 +89,13 @@ class Seq2SeqTask(Task[C, D, Batch], Generic[C, D]):
         training["steps"] = min(max(EPOCHS * n_tokens // training["batch_tokens"], STEPS[0]), STEPS[1])
         adapted = config.adapted({"model": model, "training": training})
         settings, size = adapted.training, adapted.model
-        steps = settings.total_steps(lambda _: n_tokens // settings.batch_tokens + 1)  # the limits may be given
+        steps = settings.total_steps(lambda _: n_tokens // settings.batch_tokens + 1)  # limits may be explicit
         training["validate_every"] = max(1, steps // VALIDATIONS)
         training["patience"] = PATIENCE if settings.validate_every else 0
         learning = {"learning_rate": RATE_TIMES_WIDTH / getattr(size, "d_model", 128), **LEARNING}
         explicit = (config.explicit or {}).get("training", {})
-        explicit = explicit if isinstance(explicit, Mapping) else {}  # a TrainingConfig, of which nothing adapts
-        whole = settings.parallel == "replicate"  # as Muon needs the matrices
+        explicit = explicit if isinstance(explicit, Mapping) else {}  # a TrainingConfig does not adapt
+        whole = settings.parallel == "replicate"  # Muon needs whole matrices
         if whole and getattr(size, "norm", None) == "pre" and learning.keys().isdisjoint(explicit):
             training |= learning
         return {"model": model, "training": training}

@@ -133,7 +133,7 @@ class Trainer:
 
     @property
     def planned_steps(self) -> int:
-        """The steps until which the learning rate falls: all, or as many as the time limit allows."""
+        """The length of the schedule: all steps, or as many as the time limit allows."""
         limited = self.progress.planned if self.config.max_minutes else 0
         return min(limited or self.total_steps, self.total_steps)
 
@@ -169,9 +169,12 @@ class Trainer:
             self.plan()
 
     def plan(self) -> None:
-        """Fit the schedule to the steps that the time allows, and report the first plan of this process."""
+        """Fit the schedule to the number of steps that the time limit allows, measured by the pace so far.
+
+        The first call in a process notifies the observers; later calls only correct the schedule.
+        """
         step = self.progress.step
-        (last,) = self.world.all_reduce_max(-self.clock.allowed(step))  # the first process that is out of time ends it
+        (last,) = self.world.all_reduce_max(-self.clock.allowed(step))  # negated: the minimum over the processes
         if self.config.max_minutes:
             self.progress.planned = max(step, math.ceil(min(-last, self.total_steps)))
             self.update.plan(self.planned_steps)
@@ -189,7 +192,7 @@ class Trainer:
             )
 
     def sync_stop(self) -> None:
-        """Share what one of the processes noticed, a signal or the time, so that all act alike."""
+        """Share signals, the end of the time limit and due plans between the processes, so that all act alike."""
         clock = self.clock
         caught, *flags = self.world.all_reduce_max(self.signals.caught or 0, clock.ran_out, clock.is_plan_due)
         self.caught = Signal(int(caught)) if caught else None

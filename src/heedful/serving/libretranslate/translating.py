@@ -19,76 +19,6 @@ from .documents import Document, Segment, Span, assemble, html, plain, texts_of
 from .languages import DetectedLanguage, Translators, detect
 from .parameters import TranslateRequest
 
-
-def can_project(translator: Any, text: str) -> bool:
-    """Return whether a model can place the tags of a sentence: it has attention, and the sentence fits into it."""
-    attends = translator.output_kind == "translation" and has_attention(translator)
-    return attends and translator.validation_error(text) is None
-
-
-def project_spans(translator: Any, source: str, target: str, spans: Sequence[Span]) -> list[Span] | None:
-    """Return the spans of the translation that correspond to spans of the source; None if that is undecidable."""
-    if source == target:
-        return list(spans)
-    if not target.strip():
-        return None
-    maps = look(translator, " ".join(source.split()), target).weights
-    mean = max(maps, key=lambda head: (head.layer is None, head.head is None))  # over layers and heads where there is
-    weights: list[list[float]] = maps[mean].tolist()  # (target words, source words)
-    source_words = _word_spans(source)
-    groups = [
-        [index for index, (start, stop) in enumerate(source_words) if start < end and begin < stop]
-        for begin, end in spans
-    ]
-    if len({index for group in groups for index in group}) < sum(map(len, groups)):
-        return None  # two tags share a word
-    aligned = aligned_words(groups, weights)
-    if aligned is None:
-        return None
-    target_words = _word_spans(target)
-    result = [(target_words[first][0], target_words[last][1]) for first, last in aligned]
-    return [trim(target, new, source[begin:end]) for new, (begin, end) in zip(result, spans, strict=True)]
-
-
-def aligned_words(groups: Sequence[Sequence[int]], weights: Sequence[Sequence[float]]) -> list[Span] | None:
-    """Return the first and the last target word for each group of source words; None if too few words are left.
-
-    The target word with the most attention on the group is chosen, and its neighbors that are aligned with the group
-    in both directions. No word is in two groups.
-    """
-    forward = [max(range(len(row)), key=row.__getitem__) for row in weights]
-    backward = [max(range(len(column)), key=column.__getitem__) for column in zip(*weights, strict=True)]
-    free = set(range(len(weights)))
-    result: list[Span] = []
-    for group in groups:
-        if not free:
-            return None
-        attention = {word: sum(weights[word][source] for source in group) for word in sorted(free)}
-        first = last = max(attention, key=attention.__getitem__)
-        aligned = {word for word in free & {backward[source] for source in group} if forward[word] in group}
-        while first - 1 in aligned:
-            first -= 1
-        while last + 1 in aligned:
-            last += 1
-        free -= set(range(first, last + 1))
-        result.append((first, last))
-    return result
-
-
-def _word_spans(text: str) -> list[Span]:
-    return [word.span() for word in re.finditer(r"\S+", text)]
-
-
-def trim(text: str, span: Span, source: str) -> Span:
-    """Exclude punctuation at an end of a span where the source has none, such as a full stop."""
-    begin, end = span
-    while end > begin and source[-1].isalnum() and not text[end - 1].isalnum():
-        end -= 1
-    while end > begin and source[0].isalnum() and not text[begin].isalnum():
-        begin += 1
-    return (begin, end) if begin < end else span
-
-
 AUTO = "auto"
 MAX_SEGMENTS = 128  # sent to a worker at once, so that a long page does not keep other requests waiting
 
@@ -223,3 +153,72 @@ def _assemble(document: Document, answers: Sequence[Sequence[Answer]], alternati
         assemble(document, best),
         [assemble(document, [*best[:index], other, *best[index + 1 :]]) for index, other in different],
     )
+
+
+def can_project(translator: Any, text: str) -> bool:
+    """Return whether a model can place the tags of a sentence: it has attention, and the sentence fits into it."""
+    attends = translator.output_kind == "translation" and has_attention(translator)
+    return attends and translator.validation_error(text) is None
+
+
+def project_spans(translator: Any, source: str, target: str, spans: Sequence[Span]) -> list[Span] | None:
+    """Return the spans of the translation that correspond to spans of the source; None if that is undecidable."""
+    if source == target:
+        return list(spans)
+    if not target.strip():
+        return None
+    maps = look(translator, " ".join(source.split()), target).weights
+    mean = max(maps, key=lambda head: (head.layer is None, head.head is None))  # over layers and heads where there is
+    weights: list[list[float]] = maps[mean].tolist()  # (target words, source words)
+    source_words = _word_spans(source)
+    groups = [
+        [index for index, (start, stop) in enumerate(source_words) if start < end and begin < stop]
+        for begin, end in spans
+    ]
+    if len({index for group in groups for index in group}) < sum(map(len, groups)):
+        return None  # two tags share a word
+    aligned = aligned_words(groups, weights)
+    if aligned is None:
+        return None
+    target_words = _word_spans(target)
+    result = [(target_words[first][0], target_words[last][1]) for first, last in aligned]
+    return [trim(target, new, source[begin:end]) for new, (begin, end) in zip(result, spans, strict=True)]
+
+
+def aligned_words(groups: Sequence[Sequence[int]], weights: Sequence[Sequence[float]]) -> list[Span] | None:
+    """Return the first and the last target word for each group of source words; None if too few words are left.
+
+    The target word with the most attention on the group is chosen, and its neighbors that are aligned with the group
+    in both directions. No word is in two groups.
+    """
+    forward = [max(range(len(row)), key=row.__getitem__) for row in weights]
+    backward = [max(range(len(column)), key=column.__getitem__) for column in zip(*weights, strict=True)]
+    free = set(range(len(weights)))
+    result: list[Span] = []
+    for group in groups:
+        if not free:
+            return None
+        attention = {word: sum(weights[word][source] for source in group) for word in sorted(free)}
+        first = last = max(attention, key=attention.__getitem__)
+        aligned = {word for word in free & {backward[source] for source in group} if forward[word] in group}
+        while first - 1 in aligned:
+            first -= 1
+        while last + 1 in aligned:
+            last += 1
+        free -= set(range(first, last + 1))
+        result.append((first, last))
+    return result
+
+
+def _word_spans(text: str) -> list[Span]:
+    return [word.span() for word in re.finditer(r"\S+", text)]
+
+
+def trim(text: str, span: Span, source: str) -> Span:
+    """Exclude punctuation at an end of a span where the source has none, such as a full stop."""
+    begin, end = span
+    while end > begin and source[-1].isalnum() and not text[end - 1].isalnum():
+        end -= 1
+    while end > begin and source[0].isalnum() and not text[begin].isalnum():
+        begin += 1
+    return (begin, end) if begin < end else span

@@ -40,9 +40,10 @@ class RunConfig(Config):
     title: ClassVar[str] = "run"
     preset: ClassVar[str]  # the model that is trained by default
     supports_r_drop: ClassVar[bool] = False  # the task's loss supports `training.r_drop`
-    # What `from_dict` was called with: the other settings adapt to the data. None where all were chosen.
+    # The settings that were passed to `from_dict`; `adapted` may change all others to suit the data. None if the config
+    # was built directly, in which case nothing adapts.
     explicit: ClassVar[Mapping[str, Any] | None] = None
-    chosen: ClassVar[Mapping[str, Any]] = {}  # the settings that `adapted` has changed, by their dotted names
+    chosen: ClassVar[Mapping[str, Any]] = {}  # the settings that `adapted` changed, by dotted name
 
     model: FamilyConfig
     training: TrainingConfig = field(default_factory=TrainingConfig)
@@ -75,7 +76,7 @@ class RunConfig(Config):
             settings["model"] = config_of(model)
         training = settings.get("training", {})
         if isinstance(training, Mapping):
-            if not training.keys().isdisjoint(LIMITS):  # a given limit replaces the default ones
+            if not training.keys().isdisjoint(LIMITS):  # an explicit limit replaces the default limits
                 training = {**dict.fromkeys(LIMITS), **training}
             settings["training"] = cls.default_training(settings).changed(**training)
         for part in fields(cls):
@@ -84,11 +85,18 @@ class RunConfig(Config):
                 settings[part.name] = default.changed(**settings[part.name])
         config = super().from_dict(settings)
         explicit = {name: value.to_dict() if isinstance(value, Config) else value for name, value in values.items()}
-        object.__setattr__(config, "explicit", explicit)  # not a field: two configs with equal settings are equal
+        object.__setattr__(config, "explicit", explicit)  # not a field, so it does not affect equality
         return config
 
     def adapted(self, defaults: Mapping[str, Mapping[str, Any]]) -> Self:
-        """Return the config with other defaults of `training` and `model` where no setting was given."""
+        """Return the config with these defaults in place of every setting that was not set explicitly.
+
+        With explicit `steps` or `epochs`, the default limits and patience do not apply. A model from a base, or with
+        an explicit family, does not change.
+
+        Args:
+            defaults: Settings of the sections "training" and "model", as `Task.defaults` returns them.
+        """
         if self.explicit is None:
             return self
         values = dict(self.explicit)
@@ -338,7 +346,7 @@ class Task(ABC, Generic[C, D, B]):
         """Open what `prepare` has written; DataError where it is not complete."""
 
     def defaults(self, config: C, data: D) -> Mapping[str, Mapping[str, Any]]:
-        """Return settings of "training" and "model" that suit the data, for those that were not chosen."""
+        """Return defaults of "training" and "model" that suit the data; `RunConfig.adapted` applies them."""
         return {}
 
     # The objective, of a task that is bound to a run.
