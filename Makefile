@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 CONSTRAINTS := constraints.txt
 
-.PHONY: demo test browser lint format bench docs reference clean
+.PHONY: demo test browser lint format bench docs reference site translators clean
 
 demo: .venv/installed
 	$(BIN)/heedful demo --out runs/demo
@@ -55,5 +55,14 @@ docs: .venv/installed-bench
 reference: .venv/installed-dev
 	$(BIN)/python docs/build_reference.py
 
+# The course and the documentation as web pages.
+site: .venv/installed
+	$(BIN)/heedful learn site public
+
+# The translators in src/heedful/models/: half an hour each on one CPU core.
+translators: .venv/installed
+	for direction in ko-en en-ko; do $(BIN)/heedful demo --level course --direction $$direction --out runs/$$direction || exit 1; done
+	$(BIN)/python benchmarks/ship_translators.py runs/ko-en runs/en-ko
+
 clean:
-	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv build dist public .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -4,6 +4,7 @@ import os
 import signal
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch, whose threads read it; two workers share two cores
+os.environ["HEEDFUL_LANGUAGE"] = "en"  # whatever the locale of this machine
 
 import pytest
 import torch

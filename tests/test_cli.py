@@ -24,8 +24,18 @@ TASKS = [
     *("masked-lm", "images", "forecasting"),
 ]
 VERBS = [
-    *("demo", "train", *(f"train {task}" for task in TASKS), "predict", "look", "evaluate", "report", "import"),
-    *("export", "tour", "doctor"),
+    *(
+        "translate",
+        "demo",
+        "train",
+        *(f"train {task}" for task in TASKS),
+        "predict",
+        "look",
+        "evaluate",
+        "report",
+        "import",
+    ),
+    *("export", "lab", "learn", "learn open", "learn site", "learn notebooks", "learn start", "learn check", "doctor"),
 ]
 
 
@@ -85,6 +95,7 @@ def test_a_mistyped_command_is_corrected() -> None:
         ("train language_model --data a.txt", "the task language_model is now language-model"),
         ("train masked --data a.txt", "the task masked is now masked-lm"),
         ("import folder --out model --task masked", "the task masked is now masked-lm"),
+        ("tour", "the command tour is now learn"),
         ("look model text --lang ko", "the option --lang is now --language"),
     ],
 )
@@ -103,11 +114,12 @@ def test_an_old_task_name_in_a_config_is_one_line_with_the_new_name(tmp_path: Pa
 
 def test_an_option_has_the_same_help_in_all_commands() -> None:
     group: Any = get_command(app)
-    commands = [*group.commands.values(), *group.commands["train"].commands.values()]
+    inner = [command for name in ("train", "learn") for command in group.commands[name].commands.values()]
+    commands = [*group.commands.values(), *inner]
     for option in ("--device", "--precision", "--seed", "--language", "--set", "--init-from", "--columns"):
         helps = {param.help for command in commands for param in command.params if option in param.opts}
-        starts = {text.partition(".")[0] for text in helps} if option in ("--columns", "--language") else helps
-        assert len(starts) == (2 if option == "--language" else 1), (option, starts)  # tour has pictures, not a page
+        starts = {text.partition(".")[0] for text in helps} if option == "--columns" else helps
+        assert len(starts) == 1, (option, starts)
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -116,16 +128,6 @@ def test_every_task_has_models_of_three_sizes(task: str) -> None:
     tiny, small = (sum(parameter.numel() for parameter in module.parameters()) for module in sizes)
     assert tiny < small
     assert TRAIN_COMMANDS[task]["sizes"][2] in presets()
-
-
-def test_the_tour_counts_the_parts_and_writes_the_pictures(tmp_path: Path) -> None:
-    done = heedful("tour", "--out", tmp_path / "new" / "folder")
-    assert done.code == 0, done.err
-    for command_line in ("63,082,496", "12,598,272", "67% of an encoder layer", "50% of a decoder layer", "57% of"):
-        assert command_line in done.out
-    for name in ("positional-map", "positional-waves", "encoder-attention"):
-        for suffix in (".png", ".svg"):
-            assert (tmp_path / "new" / "folder" / f"{name}{suffix}").stat().st_size > 1000
 
 
 def test_the_doctor_lists_what_it_finds() -> None:
@@ -149,9 +151,9 @@ def test_a_failure_is_one_line_and_a_traceback_only_on_request(tmp_path: Path) -
 
 def test_a_system_error_is_one_line_with_the_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    done = heedful("tour", "--out", tmp_path / "file")
+    done = heedful("learn", "notebooks", tmp_path / "file")
     assert done.code == 1
-    assert done.err == f"error: {tmp_path / 'file'}: File exists\n"
+    assert done.err == f"error: {tmp_path / 'file' / 'en'}: Not a directory\n"
 
 
 def test_an_error_about_odd_text_stays_one_line_and_moves_no_cursor(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def resolve(name: str) -> Any:
     modules, parts = ["heedful"], name.removeprefix("heedful.").split(".")
     while parts and find_spec(".".join([*modules, parts[0]])):
         modules.append(parts.pop(0))
-        if not (PACKAGE.parent / "/".join(modules)).is_dir():
+        if not (PACKAGE.parent / "/".join(modules) / "__init__.py").is_file():
             break
     found: Any = import_module(".".join(modules))
     for part in parts:

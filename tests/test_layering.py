@@ -25,6 +25,8 @@ ORDER = [
     "lens",
     "tasks",
     "demo",
+    "lab",
+    "learn",
     "serving",
     "",  # the package itself, which gathers public names
     "cli",

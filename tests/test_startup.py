@@ -13,7 +13,21 @@ TASKS = [
     *("translation", "text-to-text", "language-model", "classification", "question-answering", "tagging"),
     *("masked-lm", "images", "forecasting"),
 ]
-COMMANDS = ["demo", "train", "predict", "look", "serve", "evaluate", "import", "export", "report", "tour", "doctor"]
+COMMANDS = [
+    "translate",
+    "demo",
+    "train",
+    "predict",
+    "look",
+    "serve",
+    "evaluate",
+    "import",
+    "export",
+    "report",
+    "lab",
+    "learn",
+    "doctor",
+]
 
 PROGRAM = """
 import json, sys
@@ -50,6 +64,7 @@ def started(*arguments: str, **environment: str) -> tuple[str, list[str]]:
         ["--version"],
         *([command, "--help"] for command in COMMANDS),
         *(["train", task, "--help"] for task in TASKS),
+        *(["learn", command, "--help"] for command in ("start", "check")),
     ],
     ids=" ".join,
 )

@@ -12,6 +12,7 @@ from heedful.lens.report import (
     AttentionMap,
     Confusion,
     Continuation,
+    CurveChart,
     ForecastPlot,
     ReportData,
     ScoredSample,
@@ -38,6 +39,7 @@ def full_report(language: str = "en", text: str = "") -> ReportData:
             f"Transformer{text}": [(f"1–5{text}", 10, 90.0), ("6–10", 20, 60.0), ("11+", 5, 30.0)],
             "GRU": [(f"1–5{text}", 10, 80.0), ("11+", 5, 10.0)],
         },
+        curves=[CurveChart(f"loss{text}", "step", {f"intact{text}": [(0, 2.5), (1, 1.5)], "bare": [(0, 3.0)]})],
         comparison=[{f"run{text}": f"a{text}", "bleu": 31.25}, {f"run{text}": "b", "time": "1:02"}],
         samples=[
             ScoredSample(f"원문 {n}{text}", f"the reference {n}{text}", f"the output {n}{text}", float(n), n == 9)

@@ -9,19 +9,21 @@ if TYPE_CHECKING:
     from .cli.train_function import train
     from .families import build, import_checkpoint
     from .generation import generate
-    from .lens import record
-    from .tasks import load
+    from .lens import ablate, record
+    from .tasks import load, translator
 
-__all__ = ["build", "generate", "import_checkpoint", "load", "record", "train"]
+__all__ = ["ablate", "build", "generate", "import_checkpoint", "load", "record", "train", "translator"]
 __version__ = "0.1.0"
 
 _MODULES = {
+    "ablate": ".lens",
     "build": ".families",
     "generate": ".generation",
     "import_checkpoint": ".families",
     "load": ".tasks",
     "record": ".lens",
     "train": ".cli.train_function",
+    "translator": ".tasks",
 }
 
 

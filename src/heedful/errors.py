@@ -29,6 +29,15 @@ class GenerationError(HeedfulError, RuntimeError):
     """A model that cannot generate; the message has the reason."""
 
 
+class NonFiniteOutputError(HeedfulError, ArithmeticError):
+    """A model whose output is NaN or inf; its weights or its precision are at fault, not the input."""
+
+    def __init__(self, what: str = "the output of the model") -> None:
+        super().__init__(
+            f"{what} is NaN or inf, so there is no answer; the weights are damaged, or too large for the precision"
+        )
+
+
 class RecordingError(HeedfulError, RuntimeError):
     """Attention that cannot be recorded; the message has the reason."""
 

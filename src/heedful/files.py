@@ -1,5 +1,6 @@
 """Atomic writing of files and folders, and their SHA-256 sums."""
 
+import errno
 import hashlib
 import os
 import shutil
@@ -8,10 +9,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+MAX_TEXT_BYTES = 256 << 20  # of a config or a tokenizer; the largest in use have a tenth of it
+
+
+def regular(path: Path) -> Path:
+    """Return the path of a regular file; OSError for another: a pipe would block, and a device may never end."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    return path
+
+
+def read_limited(path: Path, max_bytes: int = MAX_TEXT_BYTES) -> bytes:
+    """Return the content of a regular file; OSError for another, or for more bytes than are allowed."""
+    with regular(path).open("rb") as file:
+        content = file.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise OSError(errno.EFBIG, f"it has more than the {max_bytes:,} bytes that are allowed", str(path))
+    return content
+
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 sum of a file's content in hexadecimal."""
-    with path.open("rb") as file:
+    """Return the SHA-256 sum of a regular file's content in hexadecimal."""
+    with regular(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
 HEADS = ["tokens", "heads", "head", "compare"]
-INSIDE = ["numbers", "layer", "positions"]
+INSIDE = ["numbers", "layer", "positions", "model"]
 VIEWS = {
-    "translation": [*HEADS, "cross", "writing", "next", "beams", "alignment", *INSIDE],
-    "into_korean": [*HEADS, "cross", "writing", "next", "alignment", *INSIDE],
+    "translation": ["entry", *HEADS, "cross", "writing", "next", "beams", "alignment", *INSIDE],
+    "into_korean": ["entry", *HEADS, "cross", "writing", "next", "alignment", *INSIDE],
     "recurrent": ["tokens", "head", "cross", "writing", "next", "alignment"],
-    "writing": [*HEADS, "writing", "next", *INSIDE],
-    "reading": [*HEADS, *INSIDE, "classes"],
+    "writing": ["entry", *HEADS, "writing", "next", *INSIDE],
+    "reading": ["entry", *HEADS, *INSIDE, "classes"],
     "image": [*HEADS, *INSIDE, "image", "classes"],
     "series": [*HEADS, *INSIDE, "series"],
 }
@@ -27,6 +27,17 @@ SAME_IN_BOTH = {"Heedful", "SVG", "PNG"}
 CELLS = "svg.map g > rect:not(.cross)"
 SAYING = "h2, h3, button, label > span, summary, .eyebrow, .caution, p.sentence, .note, nav a, footer"
 HANGUL = re.compile("[가-힣]")
+STANDS = """(node) => new Promise((done) => {
+  let last = null, frames = 0;
+  const look = () => {
+    const { top } = node.getBoundingClientRect();
+    frames = top === last ? frames + 1 : 0;
+    last = top;
+    if (frames > 5) done();
+    else requestAnimationFrame(look);
+  };
+  look();
+})"""
 
 
 @dataclass
@@ -54,6 +65,9 @@ def view(page: Page, name: str) -> Locator:
     section = page.locator(f'section[data-view="{name}"]')
     page.locator(f"#view-{name}").scroll_into_view_if_needed()
     expect(section.locator("svg:visible, canvas:visible").first).to_be_visible()
+    section.evaluate(STANDS)  # the views above it are drawn, too
+    page.locator(f"#view-{name}").scroll_into_view_if_needed()  # it has grown
+    section.evaluate(STANDS)
     return section
 
 

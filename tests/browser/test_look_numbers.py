@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,32 @@ def test_every_number_of_a_pair_is_the_one_that_the_model_computed(look: Opens) 
 
     looked_at.locator("label").nth(4).click()  # what comes later is hidden
     expect(way).to_have_text([plain(numbers["scores"][3, 4]), plain(numbers["scaled"][3, 4]), "−∞", "0.000"])
+
+
+def test_the_input_of_the_first_layer_is_what_the_steps_add_up_to(look: Opens) -> None:
+    """Its numbers are those that the first attention read, where the layer has no norm before it."""
+    seen = look("reading", "#level=deep")
+    section, entry = view(seen.page, "entry"), seen.document["entries"]["source"]
+    section.get_by_label("Token").select_option(index=3)
+    (read,) = section.locator("tbody").evaluate_all(CELLS)
+    (numbers,) = [one["numbers"] for one in seen.document["attentions"] if one["id"] == "encoder.self.0"]
+    assert read[-1] == [plain(value) for value in values(seen.document, numbers["x"])[3, :6]]
+    embedding, position = (
+        values(seen.document, entry[name]).astype(np.float64)[3, :6] for name in ("embedding", "position")
+    )
+    assert read[:3] == [[plain(value) for value in row] for row in (embedding, position, embedding + position)]
+    chips = section.locator("svg g text").all_text_contents()
+    token = seen.document["sequences"]["source"][3]
+    assert (token["piece"], str(entry["ids"][3])) in pairwise(chips)
+
+
+def test_the_scaled_embedding_of_the_paper_is_drawn_with_its_factor(look: Opens) -> None:
+    section = view(look("translation", "#level=deep").page, "entry")
+    expect(section.locator("svg text").filter(has_text="× 5.66 =")).to_be_visible()  # √32
+    before = section.locator("tbody tr").first.inner_text()
+    section.get_by_role("button", name="Output").click()
+    expect(section.locator("svg text").filter(has_text="<s>")).to_be_visible()
+    assert section.locator("tbody tr").first.inner_text() != before
 
 
 def test_a_part_of_a_letter_is_never_shown_as_its_bytes(look: Opens) -> None:

@@ -259,7 +259,7 @@ def test_every_label_is_translated_to_korean(name: str, look: Opens) -> None:
     def english() -> set[str]:
         texts = page.locator(SAYING).all_text_contents()
         return (
-            {text for text in texts if re.search("[A-Za-z]{3}", text) and not HANGUL.search(text)}
+            {text for text in texts if re.search("[A-Za-z]{3}", text) and not HANGUL.search(text) and "→" not in text}
             - labels
             - SAME_IN_BOTH
         )
@@ -337,6 +337,47 @@ def test_the_keyboard_alone_reaches_tokens_cells_and_thumbnails(look: Opens) -> 
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
     assert state(page, "head") == 1
+
+
+def test_the_map_leads_from_the_model_to_a_pair_of_tokens(look: Opens) -> None:
+    seen = look("translation")
+    page, document = seen.page, seen.document
+    section = view(page, "model")
+    section.locator("[data-block='encoder.0']").click()
+    assert state(page, "attention") == "encoder.self.0"
+    order = ["self_attention_norm", "self_attention", "feed_forward_norm", "feed_forward"]  # pre-norm
+    blocks = section.locator("[data-block^='encoder.'][data-block*='f']").evaluate_all(
+        "(all) => all.map((node) => node.dataset.block)"
+    )
+    assert [block for block in blocks if block.split(".")[1] in order] == [f"encoder.{name}" for name in order]
+    section.locator("[data-block='decoder.cross_attention']").focus()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+    sides = [len(document["sequences"][name]) for name in ("target", "source")]
+    expect(section.locator(".readout")).to_contain_text(f"4 heads with {sides[0]} × {sides[1]} weights")
+    page.keyboard.press("Enter")
+    assert (state(page, "attention"), state(page, "view")) == ("decoder.cross.0", "heads")
+    expect(page.locator("#title-heads")).to_be_focused()
+    view(page, "model").get_by_role("group", name="Heads").get_by_role("button", name="Head 2").click()
+    assert (state(page, "head"), state(page, "view")) == (2, "head")
+    page.evaluate("() => window.heedful.state.set({ pair: { query: 2, key: 1 } })")
+    pair = f"{document['written'][2]} → {document['sequences']['source'][1]['text']}"
+    view(page, "model").get_by_role("navigation").get_by_role("button").filter(has_text=pair).click()
+    assert state(page, "view") == "numbers"
+
+
+@pytest.mark.parametrize("name", ["translation", "writing", "reading", "image", "series"])
+def test_every_block_of_the_map_opens_a_view(name: str, look: Opens) -> None:
+    page = look(name).page
+    section = view(page, "model")
+    section.locator("[data-keep=layer]").click()
+    blocks = section.locator("[data-block]")
+    expect(blocks.filter(has_text="Feed-forward")).not_to_have_count(0)
+    for block in blocks.all():
+        page.evaluate("() => window.heedful.state.set({ view: null })")
+        block.focus()
+        block.press("Enter")
+        assert state(page, "view") is not None, block.get_attribute("data-block")
 
 
 def test_the_address_keeps_what_was_chosen(look: Opens) -> None:

@@ -164,7 +164,7 @@ def test_pointing_at_a_long_input_reads_nothing_and_draws_little(look: Opens) ->
     before = page.evaluate("() => [window.counted.inflated, document.querySelectorAll('#page *').length]")
     for place in range(10):
         point(page, large.locator("svg.map image"), across=0.05 + 0.09 * place)
-    expect(large.locator(".said")).to_contain_text("of its attention to")
+    expect(large.locator(".said")).to_contain_text("attention")
     view(page, "tokens")
     for index in range(0, 100, 10):
         page.locator(f'[data-sequence="source"][data-index="{index}"]').hover()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
 
 SECTIONS = [
-    *("facts", "scores", "notes", "constructions", "by_length", "comparison", "confusion", "samples"),
+    *("facts", "scores", "notes", "constructions", "by_length", "comparison", "curves", "confusion", "samples"),
     *("continuations", "images", "forecasts", "attention", "training", "reading", "positions"),
 ]
 DOT = (  # the smallest picture there is

@@ -173,6 +173,7 @@ def test_a_look_shows_the_tokens_of_the_very_answer(served: Any, opens: Opens) -
     expect(frame.locator(".question")).to_have_text(TEXT)
     assert written == TEXT + frame.locator(".answer").text_content()  # drawn once more, by the same seed
     assert written != TEXT
+    frame.locator("#view-tokens").scroll_into_view_if_needed()
     tokens = frame.locator('section[data-view="tokens"] .chip')
     expect(tokens.first).to_be_visible()
     assert TEXT.replace(" ", "") in "".join(tokens.locator("text").all_text_contents()).replace(" ", "")
@@ -181,6 +182,91 @@ def test_a_look_shows_the_tokens_of_the_very_answer(served: Any, opens: Opens) -
     saved = saving.value.path().read_text(encoding="utf-8")
     assert saved.startswith("<!DOCTYPE html>")
     assert TEXT in saved
+
+
+def test_an_open_look_follows_a_text_that_is_changed(served: Any, opens: Opens, tmp_path: Path) -> None:
+    """In place: what was chosen stays, and the file to save is of the new text."""
+    page = opens(served.url)
+    ask(page, TEXT)
+    frame = look(page)
+    frame.locator(".pickers").get_by_label("Attention").select_option(label="Encoder")
+    html = frame.locator("html")
+    html.evaluate("() => window.heedful.state.set({ level: 'deep' })")
+    expect(html).to_have_attribute("data-level", "deep")
+    html.evaluate("(root) => (root.dataset.same = 'frame')")
+    changed = "The dog reads a book by the sea."
+    page.get_by_label("Change the text, and the view follows").fill(changed)
+    expect(frame.locator(".question")).to_have_text(changed)
+    (expected,) = served.state.models["en-ko"].predictor.predict([changed])
+    assert html.evaluate("() => window.heedful.doc.answer") == expected
+    expect(html).to_have_attribute("data-same", "frame")
+    assert html.evaluate("() => ['attention', 'level'].map((key) => window.heedful.state.get(key))") == [
+        "encoder.self.1",
+        "deep",
+    ]
+    frame.locator("h1").click()
+    page.keyboard.press("l")  # a key is heard once
+    assert html.evaluate("() => window.heedful.state.get('level')") == "simple"
+    with page.expect_download() as saving:
+        page.get_by_role("link", name="Save as a file").click()
+    saving.value.save_as(tmp_path / "look.html")
+    saved = page.context.new_page()
+    saved.goto((tmp_path / "look.html").as_uri())
+    expect(saved.locator(".question")).to_have_text(changed)
+    saved.locator("#view-tokens").scroll_into_view_if_needed()
+    expect(saved.locator('section[data-view="tokens"] .chip').first).to_be_visible()
+    expect(saved.locator("#view-ablation")).to_have_count(0)  # nobody could compute it
+
+
+def test_a_newer_change_ends_the_request_of_an_older_one(served: Any, opens: Opens) -> None:
+    page = opens(served.url)
+    ask(page, TEXT)
+    frame = look(page)
+    page.evaluate("""() => {
+      const real = window.fetch;
+      window.ended = [];
+      window.fetch = (path, options) => {
+        const { input } = JSON.parse(options.body);
+        if (input !== "first") return real(path, options);
+        document.documentElement.dataset.begun = input;
+        return new Promise((_, refuse) => options.signal.addEventListener("abort", () => {
+          window.ended.push(input);
+          refuse(new DOMException("stopped", "AbortError"));
+        }));
+      };
+    }""")
+    field = page.get_by_label("Change the text, and the view follows")
+    field.fill("first")
+    expect(page.locator("html")).to_have_attribute("data-begun", "first")
+    field.fill("The second text.")
+    expect(frame.locator(".question")).to_have_text("The second text.")
+    assert page.evaluate("() => window.ended") == ["first"]
+    expect(page.locator("section.tool:visible .complaint")).to_have_count(0)
+
+
+def test_heads_are_turned_off_and_on_again(served: Any, opens: Opens) -> None:
+    page = opens(served.url)
+    ask(page, TEXT)
+    frame = look(page)
+    before = frame.locator("h1").inner_text()
+    frame.get_by_role("link", name="Turn heads off").press("Enter")  # the page may still scroll
+    box = frame.get_by_role("checkbox", name="Turn off Cross, Layer 1 · Head 1", exact=True)
+    box.focus()
+    box.press("Space")
+    expect(frame.locator(".given")).to_have_text("Heads turned off: 1")
+    expect(box).to_be_checked()
+    expect(box).to_be_focused()
+    document = frame.locator("html").evaluate("() => window.heedful.doc.ablation")
+    assert document["heads"] == ["cross.1.1"]
+    expect(frame.locator("#view-ablation .readout")).to_contain_text(f"“{document['changes'][0]['label']}”")
+    page.get_by_label("Change the text, and the view follows").fill("The dog reads.")
+    expect(frame.locator(".question")).to_have_text("The dog reads.")
+    expect(frame.locator(".given")).to_be_visible()  # they stay off
+    page.get_by_label("Change the text, and the view follows").fill(TEXT)
+    expect(frame.locator(".question")).to_have_text(TEXT)
+    frame.get_by_role("button", name="Turn all on").click()
+    expect(frame.locator(".given")).to_have_count(0)
+    expect(frame.locator("h1")).to_have_text(before)
 
 
 def test_words_come_one_by_one_until_they_are_stopped(served: Any, opens: Opens) -> None:

@@ -134,7 +134,7 @@ def test_probes_name_constructions_that_exist(training: dict[str, list[ParallelE
 
 
 def test_wrong_names_are_refused_with_the_right_ones() -> None:
-    with pytest.raises(DataError, match="allowed: demo, full"):
+    with pytest.raises(DataError, match="allowed: course, demo, full"):
         Grammar("small")  # type: ignore[arg-type]
     with pytest.raises(DataError, match="T6"):
         next(Grammar("demo").sample(1, "T7"))  # type: ignore[arg-type]

@@ -56,7 +56,7 @@ def test_a_page_and_the_same_as_data_and_as_a_picture(hangul_font: str, models: 
     assert done.code == 0, done.err
     message = done.out.splitlines()
     document = json.loads(data.read_text(encoding="utf-8"))
-    assert [line.split(" (")[0] for line in message[:3]] == [f"wrote {path}" for path in (picture, data, page)]
+    assert [line.split(" (")[0] for line in message[:3]] == [f"저장했습니다: {path}" for path in (picture, data, page)]
     assert all(line.endswith((" kB)", " MB)")) for line in message[:3])
     assert "\n".join(message[3:]) == document["answer"]
 

@@ -183,7 +183,16 @@ def readme(name: str) -> list[list[str]]:
 @pytest.mark.usefixtures("files")
 def test_the_commands_of_the_readme_run() -> None:
     shown = readme("README.md")
-    assert {words[1] for words in shown} == {"train", "predict", "evaluate", "look", "serve", "import", "export"}
+    assert {words[1] for words in shown} == {
+        "translate",
+        "train",
+        "predict",
+        "evaluate",
+        "look",
+        "serve",
+        "import",
+        "export",
+    }
     for words in shown:
         if words[1] == "serve":  # it would not end; tests/end_to_end/test_serve.py runs it
             assert Path(words[2]).is_dir()

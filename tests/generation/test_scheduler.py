@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from every_model import build, sentences
+from heedful.errors import NonFiniteOutputError
 from heedful.generation import (
     GenerationConfig,
     GenerationEngine,
-    GenerationError,
     Hypothesis,
     RequestState,
     create_requests,
@@ -226,7 +226,7 @@ def test_one_that_fails_fails_alone() -> None:
     broken, whole = put(engine, model, [3, 7, 4], **options), put(engine, model, [3, 5, 4], **options)
     finish(engine)
     assert "NaN" in str(broken.errors[0])
-    assert isinstance(broken.errors[0], GenerationError)
+    assert isinstance(broken.errors[0], NonFiniteOutputError)
     same(whole.hypotheses[0], generate(model, [[3, 5, 4]], **options)[0])
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from heedful.errors import NonFiniteOutputError
 from heedful.generation import GenerationConfig, GenerationError
 from heedful.generation.batch import SequenceBatch
 from heedful.generation.sequence import SequenceState
@@ -163,7 +164,7 @@ def test_what_cannot_be_answered_is_said() -> None:
     config = GenerationConfig(beam=2, min_new_tokens=1)
     with pytest.raises(GenerationError, match="impossible or suppressed"):
         run([random_model(0, V)], sequences(config, 5), config, suppress_tokens=[0, 1, 3])
-    with pytest.raises(GenerationError, match="NaN"):
+    with pytest.raises(NonFiniteOutputError, match="NaN"):
         run([lambda prefix: [math.nan] * V], sequences(config, 5), config)
     with pytest.raises(GenerationError, match=r"from 0 to 3, not 7"):
         run([random_model(0, V)], sequences(config, 5), config, suppress_tokens=[7])

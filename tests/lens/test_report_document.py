@@ -14,7 +14,7 @@ from torch import Tensor
 from heedful.core import Sinusoidal
 from heedful.errors import PictureError
 from heedful.lens.document import unpacked
-from heedful.lens.report import AttentionMap, Confusion, ForecastPlot, ReportData, ScoredSample
+from heedful.lens.report import AttentionMap, Confusion, CurveChart, ForecastPlot, ReportData, ScoredSample
 from heedful.lens.report.document import (
     MOST_POINTS,
     attention_weights,
@@ -198,3 +198,14 @@ def test_numbers_are_short(value: float, text: str) -> None:
 def test_values_of_a_column_have_equal_places() -> None:
     assert [decimal(value) for value in (94.1, 7.0, 0.0871, 0.0, 1e-5)] == ["94.10", "7.00", "0.0871", "0.000", "1e-05"]
     assert [cell(value) for value in (True, None, ["a", 2], 3.5)] == [True, "–", "a, 2", "3.50"]
+
+
+def test_curves_have_their_points_and_long_ones_are_averaged() -> None:
+    (chart,) = report_document(full_report())["curves"]
+    assert chart == {
+        "title": "loss",
+        "x": "step",
+        "lines": [["intact", [[0.0, 2.5], [1.0, 1.5]]], ["bare", [[0.0, 3.0]]]],
+    }
+    long = replace(EMPTY, curves=[CurveChart("loss", "step", {"intact": [(n, 1.0) for n in range(2 * MOST_POINTS)]})])
+    assert len(report_document(long)["curves"][0]["lines"][0][1]) == MOST_POINTS

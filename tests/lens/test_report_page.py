@@ -141,7 +141,7 @@ def test_no_message_is_unused() -> None:
         *("train", "valid", "worst", "random", "best"),  # kinds of a log's rows, groups of samples
         "distillation",  # a token of an image
     }
-    python = "".join((HERE.parent / name).read_text("utf-8") for name in ("pictures.py", "tour.py"))
+    python = (HERE.parent / "pictures.py").read_text("utf-8")
     pictures = set(re.findall(r"""(?<=["'])\w+(?=["'])|(?<=[ (])\w+(?==title)""", python))
     assert set(catalog("en")["pictures"]) <= pictures
     keys = flat({name: part for name, part in catalog("en").items() if name not in ("names", "phrases", "pictures")})

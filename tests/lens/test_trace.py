@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import heedful
-from every_model import MODELS, V, build
+from every_model import MODELS, D, V, build
 from heedful import core
 from heedful.core import attention_weights, causal
 from heedful.errors import RecordingError
@@ -230,3 +230,28 @@ def test_a_copy_made_meanwhile_stays_silent() -> None:
     run(twin)
     assert (len(seen.looks), len(seen.numbers), len(seen.layers)) == counts
     assert "tensor" not in repr(seen)
+
+
+@pytest.mark.parametrize("name", ["sinusoidal", "learned", "rotary"])
+def test_entries_are_computed_as_by_hand(name: str) -> None:
+    """Embedding times √D, plus the scheme's own vectors; the first layer reads the sum."""
+    model = build(name).eval()
+    source, target = torch.randint(1, V, (1, 6)), torch.randint(1, V, (1, 5))
+    inputs: list[Tensor] = []
+    layer = model.encoder.layers[0]
+    hook = layer.register_forward_pre_hook(lambda _, args: inputs.append(args[0][0]))
+    with torch.no_grad(), trace(model) as seen:
+        model(source, target)
+    hook.remove()
+    for stack, embedding, ids in (
+        ("encoder", model.source_embedding, source[0]),
+        ("decoder", model.target_embedding, target[0]),
+    ):
+        entry = seen.entries[stack]
+        assert entry.ids.tolist() == ids.tolist()
+        torch.testing.assert_close(entry.embedding, embedding.weight[ids] * D**0.5)
+        scheme, positions = getattr(model, stack).positions, torch.arange(len(ids))
+        vectors = scheme.table(len(ids)) if hasattr(scheme, "table") else torch.zeros(len(positions), D)
+        torch.testing.assert_close(entry.summed, entry.embedding + vectors)
+        assert entry.normalized is None
+    torch.testing.assert_close(inputs[0], seen.entries["encoder"].summed)

@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 import pytest
 from running import Lines, Running, start
 
-from heedful.serving.admission import is_open
+from heedful.serving import admission
+from heedful.serving.admission import KEY_IN_BODY, is_open
 from heedful.serving.models import Models
 from heedful.serving.settings import Settings
 
@@ -84,9 +85,23 @@ def test_a_body_in_which_no_key_can_be_found_has_none(body: bytes, headers: dict
     assert locked.ask("/translate", body, **headers).status == 403
 
 
-def test_a_key_may_stand_beside_a_file(locked: Running) -> None:
-    fields = {'file"; filename="text.txt': "The cat.", "api_key": KEY}
-    assert locked.ask("/nowhere", multipart(**fields), **MULTIPART).status == 404
+@pytest.mark.parametrize(
+    "path", ["/translate", "/detect", PREDICT, "/v1/completions", "/v1/embeddings", "/look/feelings"]
+)
+@pytest.mark.parametrize("headers", [{}, bearer("wrong")], ids=["no key", "a wrong key"])
+def test_a_key_is_checked_before_the_body_is_read(path: str, headers: dict[str, str], locked: Running) -> None:
+    fields = {"Host": "localhost", "Content-Length": "1000000", "Expect": "100-continue", **headers}
+    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    with locked.connect() as connection:
+        connection.sendall(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode())
+        status = int(connection.recv(1000).split()[1])
+    may_be_in_body = path in KEY_IN_BODY and not headers
+    assert status == (100 if may_be_in_body else 401 if path.startswith("/v1/") else 403)
+
+
+def test_a_body_without_a_key_is_not_parsed(locked: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "parsed_body", None)
+    assert locked.ask("/translate", TRANSLATE).status == 403
 
 
 def test_only_what_touches_no_model_is_open_and_the_schema_says_so(locked: Running) -> None:

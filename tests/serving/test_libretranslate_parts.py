@@ -14,6 +14,7 @@ from heedful.serving.libretranslate.documents import plain
 from heedful.serving.libretranslate.languages import Translators, name_of
 from heedful.serving.libretranslate.parameters import TranslateRequest
 from heedful.serving.libretranslate.translating import (
+    BATCH_SEGMENTS,
     MAX_SEGMENTS,
     TextGroup,
     aligned_words,
@@ -81,10 +82,10 @@ def test_an_equal_code_comes_before_narrower_and_wider_ones() -> None:
 
 def test_a_long_text_is_sent_in_batches_and_repeated_lines_once() -> None:
     model = served("a", "en", "ko")
-    lines = [f"line {chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(2 * MAX_SEGMENTS + 3)]
+    lines = [f"line {chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(2 * BATCH_SEGMENTS + 3)]
     (translation,) = translations(model, "\n".join(lines + lines))
     assert translation.text == "\n".join(lines + lines).upper()
-    assert model.worker.calls == [MAX_SEGMENTS, MAX_SEGMENTS, 3]
+    assert model.worker.calls == [BATCH_SEGMENTS, BATCH_SEGMENTS, 3]
 
 
 def test_a_refused_segment_refuses_its_text_alone() -> None:

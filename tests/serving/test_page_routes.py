@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import posixpath
 import re
 from collections.abc import Callable
@@ -11,10 +12,12 @@ from typing import Any
 
 import pytest
 import requests
+import torch
 from running import Running
 
 import heedful
 from every_task import TINY
+from heedful.lens.inputs import teacher_forced
 from heedful.serving.page.routes import FILES, FOLDER
 
 TEXT = "The cat reads a book."
@@ -148,6 +151,58 @@ def test_a_look_draws_the_words_that_its_seed_draws(server: Running, bundles: Pa
     assert predicted != surest
 
 
+def test_the_document_of_a_look_is_given_as_json(server: Running) -> None:
+    asked = {"input": TEXT, "language": "ko"}
+    page = requests.post(f"{server.url}/look/en-ko", json=asked, timeout=30)
+    answer = requests.post(f"{server.url}/look/en-ko", json={**asked, "format": "json"}, timeout=30)
+    assert answer.headers["content-type"] == "application/json"
+    as_json, as_page = answer.json(), document(page.text)
+    assert as_json["served"] is as_page["served"] is True
+    for arrays in (as_json["arrays"], as_page["arrays"]):
+        for array in arrays.values():
+            array.pop("data", None)  # a page has it elsewhere
+    assert as_json == as_page
+
+
+@pytest.mark.parametrize(("name", "sent"), [("en-ko", TEXT), ("writer", TEXT), ("feelings", TEXT), ("pictures", GREY)])
+def test_a_look_without_heads_says_what_became_of_the_answer(
+    server: Running, bundles: Path, name: str, sent: Any
+) -> None:
+    """Against a model whose output projection ignores the heads."""
+    predictor = server.state.models[name].predictor
+    stack = "decoder" if name == "writer" else "encoder"
+    heads = {"ablate": [f"{stack}.0.0", f"{stack}.0.1"], "format": "json", "input": sent}
+    whole, without, after = (
+        requests.post(f"{server.url}/look/{name}", json=body, timeout=30).json()
+        for body in ({**heads, "ablate": []}, heads, {**heads, "ablate": []})
+    )
+    assert whole == after  # the model itself is as it was
+    assert "ablation" not in whole
+    assert without["ablation"]["heads"] == heads["ablate"]
+    other = heedful.load(bundles / name, predictor.task)
+    layer = getattr(other.module, stack).layers[0].self_attention.sublayer
+    with torch.no_grad():
+        layer.out_proj.weight[:, : 2 * layer.d_head] = 0
+    item = sent
+    first, *_ = without["ablation"]["changes"]
+    if name in ("en-ko", "writer"):
+        assert without["answer"] == other.predict([item])[0]
+        assert first["label"] == whole["answer"]
+        forced = teacher_forced(other, item, whole["answer"])
+        logits = other.module(*forced.inputs).detach()[0, -len(forced.answer) :].log_softmax(dim=-1)
+        expected = sum(float(row[token]) for row, token in zip(logits, forced.answer, strict=True))
+        assert first["after"] == pytest.approx(expected, abs=1e-3)
+    else:
+        shares = {entry["label"]: entry["probability"] for entry in without["classes"]}
+        assert shares == pytest.approx(other.predict([item])[0], abs=1e-5)
+        assert len(without["ablation"]["changes"]) == 3
+        for change in without["ablation"]["changes"]:
+            assert math.exp(change["after"]) == pytest.approx(shares[change["label"]], abs=1e-5)
+            before = next(entry["probability"] for entry in whole["classes"] if entry["label"] == change["label"])
+            assert math.exp(change["before"]) == pytest.approx(before, abs=1e-5)
+    assert first["before"] != pytest.approx(first["after"], abs=1e-6)
+
+
 @pytest.mark.parametrize(
     ("name", "sent", "reason"),
     [
@@ -161,6 +216,11 @@ def test_a_look_draws_the_words_that_its_seed_draws(server: Running, bundles: Pa
         ("pictures", {"input": "/etc/passwd"}, "base64"),
         ("sales", {"input": "/etc/passwd"}, "list of numbers"),
         ("en-ko", {"input": TEXT, "language": "xx"}, "language"),
+        ("en-ko", {"input": TEXT, "format": "pickle"}, "format"),
+        ("en-ko", {"input": TEXT, "ablate": ["encoder.0.99"]}, "has heads 0 to"),
+        ("en-ko", {"input": TEXT, "ablate": ["all"]}, "ablate"),
+        ("en-ko", {"input": TEXT, "ablate": ["encoder.0.0"] * 1025}, "ablate"),
+        ("feelings", {"input": TEXT, "ablate": ["cross.0.0"]}, "unknown head 'cross.0.0'"),
     ],
 )
 def test_an_invalid_look_request_is_refused_with_the_reason(server: Running, name: str, sent: Any, reason: str) -> None:

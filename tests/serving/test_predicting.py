@@ -7,12 +7,14 @@ import json
 import math
 import struct
 import zlib
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from running import Running
 
@@ -134,6 +136,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("en-ko", {"inputs": ["a"], "beam": 17}, "beam: "),
     ("en-ko", {"inputs": ["a"], "n_best": 9}, "n_best: at most 8"),
     ("en-ko", {"inputs": ["a"], "max_new_tokens": 1025}, "max_new_tokens: at most 1,024"),
+    ("en-ko", {"inputs": ["a"], "min_new_tokens": 1024}, "min_new_tokens: at most 1,023"),
     ("en-ko", {"inputs": ["a"], "precision": "int8"}, "precision: "),
     ("en-ko", {"inputs": ["a"], "top_k": 3}, "top_k is for sampling"),
     ("writer", {"inputs": ["a", "cat " * 200]}, "inputs[1]: it has "),
@@ -147,7 +150,7 @@ REFUSED: list[tuple[str, Any, str]] = [
         {"inputs": [bomb(3000), bomb(3000)]},
         f"inputs[1]: the images of a request may have at most {MAX_PIXELS:,}",
     ),
-    ("pictures", {"inputs": [["x" * 9000, *["y"] * 9000]]}, "inputs[0]: it contains text in place of a number"),
+    ("pictures", {"inputs": [["x" * 9000, *["y"] * 200]]}, "inputs[0]: it contains text in place of a number"),
     ("pictures", {"inputs": [[[[[1]]]]]}, "inputs[0]: it contains a list"),
     ("pictures", {"inputs": [[[1, 2], [3]]]}, "inputs[0]: "),
     ("pictures", {"inputs": [[]]}, "inputs[0]: "),
@@ -188,6 +191,17 @@ def test_numbers_that_are_none_go_in_as_gaps_and_never_come_out(server: Running)
     series = json.dumps([*SERIES[:50], math.nan, *SERIES[51:]])
     answer = server.ask("/v1/predict/sales", f'{{"inputs": [{series}]}}'.encode(), Content_Type="application/json")
     assert (answer.status, b"NaN" in answer.body) == (200, False)
+
+
+@pytest.mark.parametrize("name", ["feelings", "vectors", "writer"])
+def test_an_output_with_nan_or_inf_is_the_fault_of_the_server(name: str, serving: Callable[..., Running]) -> None:
+    running = serving(name)
+    with torch.no_grad():
+        for parameter in running.state.models[name].predictor.module.parameters():
+            parameter.fill_(1e30)
+    answer = running.ask(f"/v1/predict/{name}", {"inputs": ["The cat reads."]})
+    assert (answer.status, answer.json["error"]["type"]) == (500, "server_error")
+    assert "NaN or inf" in answer.json["error"]["message"]
 
 
 def test_a_body_that_does_not_say_it_is_json_is_told_how(server: Running) -> None:

@@ -49,6 +49,7 @@ def test_a_stopping_server_answers_running_requests_and_refuses_new_ones(serving
     answer = running.ask("/v1/predict/feelings", {"inputs": ["a"]})
     assert (answer.status, answer.json["error"]["code"], answer.headers["retry-after"]) == (503, "stopping", "1")
     running.server.stop()
+    assert running.ask("/health").json == {"status": "draining"}  # new connections are accepted until all is answered
     route.release()
     assert first.result(ENOUGH).json == {"blocked": "no more"}
     running.thread.join(ENOUGH)

@@ -282,15 +282,15 @@ def test_what_fails_only_when_it_is_read_fails_alone() -> None:
 def test_too_many_items_are_refused_at_once_and_slow_ones_time_out(make: Callable[[], Any]) -> None:
     async def full(worker: ModelWorker) -> None:
         async with BlockedWorker(worker):
-            inside = [asyncio.create_task(worker.predict(TEXTS[n : n + 2])) for n in range(3)]
-            await until(lambda: worker.waiting == 6)
+            inside = [asyncio.create_task(worker.predict(TEXTS[: 1 + n])) for n in range(6)]
+            await until(lambda: worker.waiting == 21)  # of each request only a share of its items counts
             for count in (1, 3):
                 with pytest.raises(Overloaded) as busy:
                     await worker.predict(TEXTS[:count])
                 assert (busy.value.retry_after or 0) >= 1
             with pytest.raises(Overloaded):
                 await worker.call(lambda: None)
-        assert [len(answers) for answers in await asyncio.gather(*inside)] == [2, 2, 2]
+        assert [len(answers) for answers in await asyncio.gather(*inside)] == [1, 2, 3, 4, 5, 6]
         assert len(await worker.predict(TEXTS[:9])) == 9  # more than may wait, but nothing else does
 
     async def late(worker: ModelWorker) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import torch
 
 from heedful.config import read_mapping
 from heedful.lens.page.rendering import catalog
-from heedful.tasks.classification.ngrams import LONGEST, NgramClassifier, ngrams
+from heedful.tasks.classification.ngrams import LONGEST, NgramClassifier, log_count_ratios, ngrams
 from heedful.tasks.classification.task import ClassificationConfig, ClassificationTask
 from heedful.tasks.linear_classifier import SparseRows, fit_linear
 from heedful.tasks.masked.task import MaskedConfig, MaskedTask
@@ -60,21 +62,47 @@ def test_ngrams_are_those_of_a_plain_loop() -> None:
         assert len(pairs) == len({gram for gram, _ in pairs}) == len({number for _, number in pairs})
 
 
+def classes(model: NgramClassifier, *examples: tuple[str, ...]) -> list[int]:
+    return [int(row.argmax()) for row in model.log_probabilities(examples)]
+
+
 def test_the_classifier_reads_both_texts_of_a_pair() -> None:
     draw = random.Random(0)
     colors = ["red", "blue"]
     examples = [(draw.choice(colors), draw.choice(colors)) for _ in range(200)]
     for field in (0, 1):
         labels = [colors.index(example[field]) for example in examples]
-        model = NgramClassifier(examples, labels, 2)
-        assert model.predict([("red", "blue"), ("blue", "red")]) == ([0, 1] if field == 0 else [1, 0])
+        model = NgramClassifier.fit(examples, labels, 2)
+        assert classes(model, ("red", "blue"), ("blue", "red")) == ([0, 1] if field == 0 else [1, 0])
 
 
-def test_the_classifier_survives_texts_without_anything_known() -> None:
-    model = NgramClassifier([("",), ("red",), ("red",)], [1, 0, 0], 3)
-    assert model.predict([("",), ("물",), ("red red",)]) == [model.predict([("",)])[0]] * 2 + [0]
-    assert model.predict([]) == []
-    assert NgramClassifier([("",), ("",), ("",)], [1, 1, 0], 2).predict([("x",)]) == [1]
+def test_the_classifier_survives_texts_without_ngrams_of_the_training() -> None:
+    model = NgramClassifier.fit([("",), ("red",), ("red",)], [1, 0, 0], 3)
+    assert classes(model, ("",), ("물",), ("red red",)) == [classes(model, ("",))[0]] * 2 + [0]
+    assert classes(NgramClassifier.fit([("",), ("",), ("",)], [1, 1, 0], 2), ("x",)) == [1]
+
+
+def test_an_answer_does_not_depend_on_the_other_texts() -> None:
+    texts = [("a red cat",), ("blue",), ("",), ("a blue dog saw a red cat",)]
+    model = NgramClassifier.fit(texts, [0, 1, 1, 0], 2)
+    together = model.log_probabilities(texts)
+    assert all(torch.equal(model.log_probabilities([text])[0], row) for text, row in zip(texts, together, strict=True))
+
+
+def test_the_ratios_are_those_of_naive_bayes() -> None:
+    texts, labels = ["a b", "a c", "b", "b c"], [0, 0, 1, 2]
+    columns = sorted({word for text in texts for word in text.split()})
+    entries = [(row, columns.index(word)) for row, text in enumerate(texts) for word in text.split()]
+    rows, ids = torch.tensor(entries).T
+    ratios = log_count_ratios(SparseRows(ids, torch.ones(7), torch.bincount(rows)).transposed(3), labels, 3)
+    for feature, word in enumerate(columns):
+        for label in range(3):
+            shares = []
+            for inside in (True, False):
+                parts = [text.split() for text, each in zip(texts, labels, strict=True) if (each == label) == inside]
+                counts = Counter(sum(parts, [*columns]))  # each word once more than it occurs
+                shares.append(counts[word] / counts.total())
+            assert float(ratios[feature, label]) == pytest.approx(math.log(shares[0] / shares[1]), abs=1e-5)
 
 
 def scores(**values: float) -> dict[str, Any]:

@@ -59,6 +59,13 @@ def test_little_data_gets_a_tiny_model_and_many_small_updates() -> None:
     assert rates[0] * widths[0] == pytest.approx(rates[1] * widths[1]), "a wider model learns in smaller steps"
 
 
+def test_a_tiny_model_that_was_not_chosen_has_rotary_positions() -> None:
+    assert adapted(LITTLE).model.positions == "rotary"  # type: ignore[attr-defined]
+    for n, model in ((MUCH, {}), (LITTLE, "tiny"), (LITTLE, {"preset": "tiny"}), (LITTLE, {"positions": "sinusoidal"})):
+        assert adapted(n, model=model).model.positions == "sinusoidal"  # type: ignore[attr-defined]
+    assert adapted(LITTLE, model="bart-tiny").model.family == "bart"
+
+
 def test_what_is_given_is_kept_and_the_rest_fits_it() -> None:
     training = adapted(LITTLE, training={"steps": 100}).training
     assert (training.steps, training.epochs, training.patience) == (100, None, 0)

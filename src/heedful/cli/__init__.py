@@ -7,16 +7,19 @@ import sys
 import warnings
 
 from ..errors import ConfigError, HeedfulError
-from .console import complain, warn
+from .console import complain, translate_typer, warn
+from .language import choose
 
 
 def main() -> None:
     """Run a command. An error is one line; its exit code is 2 for wrong use, 1 for a failure, 128 + n for a signal."""
-    arguments, debug = _without_debug(sys.argv[1:])
+    arguments, debug, language = _common_options(sys.argv[1:])
     _configure_process()
     try:
+        choose(language)
         from .app import app  # here, so that Ctrl-C during imports prints no traceback
 
+        translate_typer()
         app(arguments)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
@@ -28,11 +31,20 @@ def main() -> None:
         sys.exit(code or (2 if isinstance(error, ConfigError) else 1))
 
 
-def _without_debug(arguments: list[str]) -> tuple[list[str], bool]:
-    """Remove --debug, which may stand before or after the command, but not behind a -- that ends the options."""
+def _common_options(arguments: list[str]) -> tuple[list[str], bool, str | None]:
+    """Return the arguments without --debug and --language, whether --debug is given, and the language.
+
+    They may stand before or after the command, but not behind a -- that ends the options.
+    """
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    options = [argument for argument in arguments[:end] if argument != "--debug"]
-    return [*options, *arguments[end:]], len(options) < end
+    options, rest, language = iter(arguments[:end]), list[str](), None
+    for argument in options:
+        name, _, value = argument.partition("=")
+        if name == "--language" and (chosen := value or next(options, None)):
+            language = chosen
+        elif argument != "--debug":
+            rest.append(argument)
+    return [*rest, *arguments[end:]], "--debug" in arguments[:end], language
 
 
 def _configure_process() -> None:

@@ -10,9 +10,9 @@ import typer
 from typer._completion_classes import completion_init
 
 from .. import __version__
-from . import demo, evaluate, import_export, look, predict, reports, serve, train
+from . import demo, evaluate, import_export, lab, learn, look, predict, reports, serve, train, translate
 from .console import Command, CommandGroup, say
-from .options import option
+from .options import Language, option, with_language
 
 app = typer.Typer(
     cls=CommandGroup,
@@ -24,9 +24,10 @@ app = typer.Typer(
 
 
 def _add(name: str, command: Callable[..., Any], example: str) -> None:
-    app.command(name, cls=Command, epilog=f"Example: {example}")(command)
+    app.command(name, cls=Command, epilog=f"Example: {example}")(with_language(command))
 
 
+_add("translate", translate.translate, 'heedful translate "안녕하세요?"')
 _add("demo", demo.demo, "heedful demo --direction en-ko --out runs/demo-en-ko")
 app.add_typer(train.app, name="train", epilog=train.EXAMPLE)
 _add("predict", predict.predict, 'heedful predict runs/demo "고양이가 물을 마셔요."')
@@ -36,7 +37,8 @@ _add("evaluate", evaluate.evaluate, "heedful evaluate runs/ko-en --data test.tsv
 _add("import", import_export.import_, "heedful import all-MiniLM-L6-v2 --out minilm")
 _add("export", import_export.export, "heedful export runs/ko-en --to ctranslate2 --out ko-en-ct2")
 _add("report", reports.report, "heedful report runs/transformer runs/recurrent --out compare.html")
-_add("tour", reports.tour, "heedful tour --language ko")
+_add("lab", lab.lab, "heedful lab no-causal-mask --out runs/lab")
+app.add_typer(learn.app, name="learn", epilog=learn.EXAMPLE)
 _add("doctor", reports.doctor, "heedful doctor")
 
 completion_init()  # `_HEEDFUL_COMPLETE=source_bash heedful` prints the shell's completion script
@@ -52,5 +54,6 @@ def _print_version(requested: bool) -> None:
 def options(
     debug: Annotated[bool, option("Show the traceback of an error. Also works after the command.", "--debug")] = False,
     version: Annotated[bool, option("Print the version.", "--version", callback=_print_version, is_eager=True)] = False,
+    language: Language = None,
 ) -> None:
     """The whole Transformer: small enough to read, fast enough to ship."""

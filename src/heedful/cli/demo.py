@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from ..config import assign
-from .console import console, say
-from .options import SEED, Device, Language, Overwrite, Settings, option
+from .console import console, echo, say
+from .language import current, translate
+from .options import SEED, Device, Overwrite, Settings, option
 
 if TYPE_CHECKING:
     from ..demo.experiment import DemoResult, SetResult
@@ -25,10 +26,13 @@ def demo(
     attention: Annotated[
         Literal["additive", "none"] | None, option("The attention of a recurrent model: additive or none.")
     ] = None,
+    level: Annotated[
+        Literal["demo", "course"],
+        option("The words: demo (239, four minutes) or course (383 and fixed expressions, larger model, slower)."),
+    ] = "demo",
     seed: Annotated[int, option(SEED, min=0)] = 0,
     device: Device = "auto",
     setting: Settings = None,
-    language: Language = "en",
     overwrite: Overwrite = False,
 ) -> None:
     """Train a Korean-English translator on a built-in corpus, test it on unseen sentences and show its attention."""
@@ -41,7 +45,7 @@ def demo(
 
     family = model or ("original" if attention is None else "recurrent")
     changes = {} if attention is None else {"attention": attention}
-    settings = recipe(direction, family, changes, seed=seed).to_dict()
+    settings = recipe(direction, family, changes, level, seed=seed).to_dict()
     settings["training"]["device"] = device
     for assignment in setting or ():
         assign(settings, assignment)
@@ -49,9 +53,10 @@ def demo(
         result = run_demo(
             out,
             TranslationConfig.from_dict(settings),
+            level=level,
             seed=seed,
             overwrite=overwrite,
-            language=language,
+            language=current(),
             say=say,
             on_read=show_data_report,
             watch=watch,
@@ -62,7 +67,7 @@ def demo(
     )
     say("Exact translations on all sets but T5, by construction:")
     for name, (right, total) in result.probes.items():
-        say(f"  {fit(name, 32)}{100 * right / total:5.1f} %  of {total:,}")
+        echo(f"  {fit(translate(name), 32)}{100 * right / total:5.1f} %  {translate(f'of {total:,}')}")
     first = result.sets[0].evaluation.samples
     show_samples("Ten translations", first[:10])
     if has_attention(result.translator):
@@ -89,7 +94,9 @@ def _show_attention(result: DemoResult, sample: ScoredSample) -> None:
     head = result.alignment.head
     title = f"The source words that each target word attends to ({head})"
     weights = attention.weights[head]
-    console.print(attention_text(weights, attention.target, attention.source, width=console.width, title=title))
+    console.print(
+        attention_text(weights, attention.target, attention.source, width=console.width, title=translate(title))
+    )
     say(
         f"Alignment error rate of this head: {result.alignment.error_rate:.1f} %; "
         f"of the diagonal: {result.alignment.diagonal:.1f} %"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from ..config import write_mapping
-from ..errors import ConfigError, DataError
+from ..errors import ConfigError, DataError, NonFiniteOutputError
 from .console import say, warn
 from .options import COLUMNS, Device, Model, option, with_generation
 
@@ -83,6 +84,9 @@ def _evaluate_task(predictor: Any, model: Path, files: Files, strict: bool, opti
     task = task_of(model)
     results = task.evaluate(predictor, files, strict=strict)
     scores = [Score(**score) for score in results["scores"].values()]
+    for score in scores:
+        if not math.isfinite(score.value):
+            raise NonFiniteOutputError(score.metric)
     show_scores(f"{results['n']:,} {task.example_name}{refused_note(results)}", {"all": scores})
     if "classes" in results:
         show_classes(results)

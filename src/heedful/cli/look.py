@@ -11,8 +11,9 @@ import typer
 
 from ..errors import ConfigError, DataError, HeedfulError
 from ..files import write_text
-from .console import say
-from .options import Device, Language, Model, option, panel, with_generation
+from .console import echo, say
+from .language import current
+from .options import Device, Model, option, panel, with_generation
 
 PAGE = Path("look.html")
 picture = panel("Picture")
@@ -45,7 +46,6 @@ def look(
     layer: Annotated[int | None, picture("The layer to draw; the default is the last.", min=0)] = None,
     head: Annotated[int | None, picture("The head to draw; the default is the mean of all heads.", min=0)] = None,
     layers: Annotated[str | None, option("Show only these layers.", metavar="0,5")] = None,
-    language: Language = "en",
     open_page: Annotated[bool, option("Open the page in a browser.", "--open")] = False,
     device: Device = "auto",
     *,
@@ -55,6 +55,7 @@ def look(
 
     The answer is the same as that of `heedful predict`.
     """
+    from ..demo import unknown_words
     from ..lens.page import write_page
     from ..tasks import load
     from ..tasks.inspection import draw, inspect
@@ -71,11 +72,12 @@ def look(
     if series is None and any(selection.values()):
         raise ConfigError("--series-name and --column are for --series; leave them out")
     overrides |= {name: value for name, value in selection.items() if value is not None}
-    labels: dict[str, Any] = {"name": model.resolve().name, "language": language}
+    labels: dict[str, Any] = {"name": model.resolve().name, "language": current()}
     try:
         document = inspect(predictor, item, target=target, layers=_numbers(layers), **labels, **overrides)
     except (ConfigError, DataError) as error:
         raise _with_flag_names(error, context) from None
+    document["unknown_words"] = unknown_words(predictor, item)
     if png is not None:  # first, since it is the most likely to fail
         _say_written(draw(document, png, layer=layer, head=head))
     if json_file is not None:
@@ -85,7 +87,7 @@ def look(
         write_page(page, document)
         _say_written(page)
     if document["answer"] is not None and not document.get("given"):
-        say(document["answer"])
+        echo(document["answer"])
     if page is not None and open_page and not webbrowser.open(page.resolve().as_uri()):
         raise DataError(f"no browser could be opened; open the page yourself: {page}")
 

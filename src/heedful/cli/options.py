@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
+from .language import choose
+
 
 def panel(name: str | None) -> Callable[..., Any]:
     """Return a function that makes options of one panel of the help, with their help text and any flags."""
@@ -22,9 +24,12 @@ SEED = "The random seed; the same seed gives the same result."
 PRECISION = "The number format. Formats other than float32 are faster (bf16 on GPUs, int8 on CPUs) and less precise."
 DEVICE = "The device to compute on: auto, cpu, cuda, cuda:1, …"
 COLUMNS = "The columns of the data files, separated by commas."
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model, or ko-en or en-ko.")]
 Device = Annotated[str, option(DEVICE)]
-Language = Annotated[Literal["en", "ko"], option("The language of the page.")]
+Language = Annotated[
+    Literal["en", "ko"] | None,
+    option("The language of the terminal, pages and pictures; the default is HEEDFUL_LANGUAGE or the system's."),
+]
 Settings = Annotated[
     list[str] | None,
     option("A single setting, such as training.steps=20000. Repeatable.", "--set", metavar="NAME=VALUE"),
@@ -81,6 +86,18 @@ def with_generation(*names: str) -> Callable[[Callable[..., None]], Callable[...
         return with_signature(run, [*parameters, *options], command.__doc__)
 
     return decorate
+
+
+def with_language(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the option --language to a command."""
+    parameters = inspect.signature(command, eval_str=True).parameters.values()
+
+    def run(*, language: str | None, **values: Any) -> None:
+        if language is not None:  # else it is chosen already
+            choose(language)
+        command(**values)
+
+    return with_signature(run, [*parameters, parameter("language", Language, None)], command.__doc__)
 
 
 def parameters_of(options: type[Any]) -> list[inspect.Parameter]:

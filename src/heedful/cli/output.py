@@ -11,11 +11,12 @@ from torch import Tensor
 
 from ..data.image_sets import ENDINGS, images_in
 from ..data.readers.files import Line, every_line
-from ..errors import ConfigError, DataError
+from ..errors import ConfigError, DataError, NonFiniteOutputError
 from ..tasks.embedding import Index
 from ..tasks.forecasting import SeriesForecaster
 from ..tasks.forecasting.task import forecast_files
 from ..tasks.images import ImageClassifier
+from ..tasks.scoring import HANGUL
 from ..tasks.text_encoder import Text, TextEncoderPredictor
 from ..tasks.text_generator import Answer, TextGenerator
 from .console import complain
@@ -33,6 +34,14 @@ class OutputFormat(ABC):
         """Return why a line is refused, or None."""
         reason: str | None = self.model.validation_error(text)
         return reason
+
+    def unknown_words(self, text: str) -> list[str]:
+        """Return the words of a line that the model does not know, as far as it can tell."""
+        if not getattr(self.model.settings, "lexicon", ""):
+            return []
+        from ..demo import unknown_words
+
+        return unknown_words(self.model, text)
 
     @abstractmethod
     def answers(self, lines: Sequence[Line]) -> Iterator[tuple[list[str], bool]]:
@@ -92,6 +101,33 @@ class GeneratedOutput(OutputFormat):
 
 
 @dataclass
+class OutputByScript(OutputFormat):
+    """The answers of two translators: Korean lines are for one, all others for the other."""
+
+    from_korean: GeneratedOutput
+    to_korean: GeneratedOutput
+
+    def of(self, text: str) -> GeneratedOutput:
+        """Return the output of the translator for a line."""
+        return self.from_korean if HANGUL.search(text) else self.to_korean
+
+    def validation_error(self, text: str) -> str | None:
+        return self.of(text).validation_error(text)
+
+    def unknown_words(self, text: str) -> list[str]:
+        return self.of(text).unknown_words(text)
+
+    def answers(self, lines: Sequence[Line]) -> Iterator[tuple[list[str], bool]]:
+        korean, others = ([line for line in lines if bool(HANGUL.search(line.text)) is side] for side in (True, False))
+        answers = self.from_korean.answers(korean), self.to_korean.answers(others)
+        for line in lines:
+            yield next(answers[0 if HANGUL.search(line.text) else 1])
+
+    def refusal(self, line: Line) -> str:
+        return self.of(line.text).refusal(line)
+
+
+@dataclass
 class EncoderOutput(OutputFormat):
     """The predictions of a text encoder for lines, or for pairs of texts with a tab between them."""
 
@@ -141,7 +177,15 @@ def one_line(text: str) -> str:
 def as_json(line: Line, values: dict[str, Any]) -> str:
     """Return values as JSON with the number of the line, and the reason if it was refused."""
     error = {"error": line.fault} if line.fault else {}
-    return json.dumps({"line": line.number, **values, **error}, ensure_ascii=False)
+    return _json_text({"line": line.number, **values, **error})
+
+
+def _json_text(values: dict[str, Any]) -> str:
+    """Return strict JSON, which has neither NaN nor inf."""
+    try:
+        return json.dumps(values, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        raise NonFiniteOutputError from None
 
 
 def _details(rank: int, answer: Answer) -> dict[str, Any]:
@@ -233,7 +277,7 @@ def search(
         rows = [f"{match.score:.4f}\t{match.line}\t{one_line(match.text)}" for match in matches]
         if as_json:
             values = {"query": query, "matches": [match._asdict() for match in matches]}
-            rows = [json.dumps(values, ensure_ascii=False)]
+            rows = [_json_text(values)]
         stream.writelines(f"{row}\n".encode() for row in rows)
     stream.flush()
     if lines.refused:
@@ -272,7 +316,7 @@ def _image_row(path: Path, probabilities: dict[str, float], error: str | None, f
     label, probability = next(iter(probabilities.items()), ("", None))
     if form == "json":
         result = {"error": error} if error else {"label": label, "probabilities": probabilities}
-        return json.dumps({"image": str(path), **result}, ensure_ascii=False)
+        return _json_text({"image": str(path), **result})
     columns = [one_line(str(path)), one_line(label)]
     return "\t".join([*columns, "" if probability is None else f"{probability:.4f}"] if form == "scores" else columns)
 
@@ -287,7 +331,7 @@ def predict_series(model: SeriesForecaster, name: str, form: Form, stream: Binar
         complain(error)
     for series in forecasts:
         if form == "json":
-            stream.write(f"{json.dumps(series, ensure_ascii=False)}\n".encode())
+            stream.write(f"{_json_text(series)}\n".encode())
             continue
         if "error" in series:
             stream.write(f"{one_line(str(series['series']))}\n".encode())

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .output import Form, OutputFormat
 
 CHUNK = 1024  # lines that are processed together; the output is written chunk by chunk
-MAX_LINES_NAMED = 5  # in a warning
+MAX_LINES_NAMED, MAX_WORDS_NAMED = 5, 10  # in a warning
 embedding_search = panel("Embedding search")
 
 # A word that ends like a file name or contains folders: more likely a mistyped file name than a text.
@@ -105,22 +105,36 @@ def predict(
             if errors := [error for error in results if error]:
                 raise DataError("; ".join(errors))
             return
-        sources = [_input(text, predictor, number if len(texts) > 1 else 0) for number, text in enumerate(texts, 1)]
-        interactive = group.broadcast_object("-" in texts and sys.stdin.isatty())
         is_named = len(texts) > 1 and (as_json or overrides.get("n_best", 1) > 1)  # where output has line numbers
         output = output_format(predictor, form, overrides)
         if form != "plain" and predictor.output_kind == "translation" and predictor.settings.confidence is None:
             warn("warning: this model gives no confidence; training needs a larger validation set for that")
-        if interactive:
-            warn("Type a text and press Enter; press Ctrl-D to quit.")
-        with _output(out, group) as stream, _one_long_text_warning():
-            n_lines = n_refused = 0
-            for name, lines in sources:
-                chunks = _chunks(lines, 1 if interactive else CHUNK * group.size, group)
-                counts = _run(chunks, name, stream, output, as_stream=as_stream, is_named=is_named)
-                n_lines, n_refused = n_lines + counts[0], n_refused + counts[1]
-        if n_refused:
-            raise DataError(f"{n_refused:,} of {n_lines:,} lines were refused; the output has an empty answer for each")
+        answer_inputs(texts, predictor, output, out, group, as_stream=as_stream, is_named=is_named)
+
+
+def answer_inputs(
+    texts: Sequence[str],
+    predictor: Any,
+    output: OutputFormat,
+    out: Path | None,
+    group: SingleProcess,
+    *,
+    as_stream: bool = False,
+    is_named: bool = False,
+) -> None:
+    """Answer the lines of texts, files and standard input (-); raise DataError at the end if some were refused."""
+    sources = [_input(text, predictor, number if len(texts) > 1 else 0) for number, text in enumerate(texts, 1)]
+    interactive = group.broadcast_object("-" in texts and sys.stdin.isatty())
+    if interactive:
+        warn("Type a text and press Enter; press Ctrl-D to quit.")
+    with _output(out, group) as stream, _one_long_text_warning():
+        n_lines = n_refused = 0
+        for name, lines in sources:
+            chunks = _chunks(lines, 1 if interactive else CHUNK * group.size, group)
+            counts = _run(chunks, name, stream, output, as_stream=as_stream, is_named=is_named)
+            n_lines, n_refused = n_lines + counts[0], n_refused + counts[1]
+    if n_refused:
+        raise DataError(f"{n_refused:,} of {n_lines:,} lines were refused; the output has an empty answer for each")
 
 
 @contextmanager
@@ -180,12 +194,21 @@ def _run(
             if not finished:
                 unfinished.append(line.number)
         stream.flush()
+        _warn_of_unknown_words(valid, output)
         n_lines += len(chunk)
     if unfinished:
         more = ", …" if len(unfinished) > MAX_LINES_NAMED else ""
         numbers = ", ".join(map(str, unfinished[:MAX_LINES_NAMED])) + more
         warn(f"warning: {len(unfinished):,} of {n_lines:,} answers reached their length limit: line {numbers}")
     return n_lines, n_refused
+
+
+def _warn_of_unknown_words(lines: Sequence[Line], output: OutputFormat) -> None:
+    """Name the words of these lines that the model does not know, so that nobody takes a guess for an answer."""
+    unknown = [f"{word} (line {line.number})" for line in lines for word in output.unknown_words(line.text)]
+    if unknown:
+        more = f" and {len(unknown) - MAX_WORDS_NAMED:,} more" if len(unknown) > MAX_WORDS_NAMED else ""
+        warn(f"warning: the answer is a guess; this model does not know: {', '.join(unknown[:MAX_WORDS_NAMED])}{more}")
 
 
 def _with_name(row: str, name: str) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from rich.cells import cell_len
 from rich.console import Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -12,6 +13,7 @@ from ..lens.terminal import sparkline
 from ..tasks.run import AnyTask
 from ..training.metrics import Event, Finished, Observer, Planned, Trained, Validated
 from .console import console, plain, say, seconds
+from .language import translate
 
 # Why a kind of tokenizer was chosen.
 REASONS = {
@@ -88,16 +90,17 @@ class LiveView(LineView):
         self.live.update(self._view(), refresh=True)
 
     def _view(self) -> Group:
-        names = Column(no_wrap=True, min_width=len("validation"))
+        step, loss, validation = map(translate, ("step", "loss", "validation"))
+        names = Column(no_wrap=True, min_width=cell_len(validation))
         rows = Table.grid(names, Column(no_wrap=True, overflow="ellipsis"), padding=(0, 2))
         if self.trained:
             last = self.trained[-1]
-            rows.add_row("step", ProgressBar(total=last.total_steps, completed=last.step, width=30))
+            rows.add_row(step, ProgressBar(total=last.total_steps, completed=last.step, width=30))
             rows.add_row("", f"{last.step:,}/{last.total_steps:,}  {_pace(self.task, last)}")
-            rows.add_row("loss", f"{last.loss:.3f}  {sparkline([event.loss for event in self.trained])}")
+            rows.add_row(loss, f"{last.loss:.3f}  {sparkline([event.loss for event in self.trained])}")
         if self.validated:
             history = sparkline([event.scores[self.task.monitor.name] for event in self.validated])
-            rows.add_row("validation", f"{_scores(self.validated[-1])}  {history}")
+            rows.add_row(validation, f"{_scores(self.validated[-1])}  {history}")
             for source, reference, output in self.task.samples[:2]:
                 rows.add_row("", plain(source, "dim"))
                 rows.add_row("", plain(output, "green" if output == reference else "yellow"))
@@ -105,8 +108,8 @@ class LiveView(LineView):
 
 
 def _pace(task: AnyTask, event: Trained) -> str:
-    rate = f"{event.items_per_second / task.counts_each:,.0f} {task.counted}/s"
-    return f"{rate}  {seconds(event.seconds_left)} left"
+    rate = event.items_per_second / task.counts_each
+    return translate(f"{rate:,.0f} {task.counted}/s  {seconds(event.seconds_left)} left")
 
 
 def settings_lines(task: AnyTask) -> Iterator[str]:
@@ -127,11 +130,11 @@ def settings_lines(task: AnyTask) -> Iterator[str]:
     limit = f" or {training.max_minutes:g} min" if training.max_minutes else ""
     parts += [f"at most {total:,} steps ({epochs:.3g} epochs){limit}", f"batches of {training.batch_tokens:,} tokens"]
     parts.append(f"learning rate {training.learning_rate:g} ({training.schedule}, {training.optimizer})")
-    yield f"Settings: {', '.join(parts)}"
+    yield f"Settings: {', '.join(map(translate, parts))}"
     chosen = {name: f"{value:g}" if isinstance(value, float) else value for name, value in config.chosen.items()}
     is_auto = getattr(getattr(config, "tokenizer", None), "kind", "") == "auto" and not explicit.get("base")
     if is_auto and tokenizer is not None:
-        chosen["tokenizer.kind"] = f"{tokenizer.kind} ({REASONS[tokenizer.kind]})"
+        chosen["tokenizer.kind"] = f"{tokenizer.kind} ({translate(REASONS[tokenizer.kind])})"
     if listed := ", ".join(f"{name}={value}" for name, value in chosen.items()):
         yield f"Chosen from the data: {listed}; --set changes any of them"
 
@@ -146,7 +149,7 @@ def _plan(event: Planned) -> str:
 def _scores(event: Validated) -> str:
     formats = {"loss": "loss {:.3f}", "bleu": "BLEU {:.1f}", "chrf": "chrF {:.1f}", "exact": "exact {:.1f} %"}
     return "  ".join(
-        formats.get(name, f"{name} {{:.4g}}").format(score)
+        translate(formats[name].format(score)) if name in formats else f"{translate(name)} {score:.4g}"
         for name, score in event.scores.items()
         if name != "unfinished"
     )

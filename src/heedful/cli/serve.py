@@ -48,6 +48,10 @@ def serve(
         int, total_limit("The maximum number of running requests; more are refused at once.")
     ] = Settings.max_concurrency,
     max_waiting: Annotated[int, total_limit("The maximum number of items waiting for a model.")] = Settings.max_waiting,
+    max_work: Annotated[int, request_limit("The maximum tokens of work of a request.")] = Settings.max_work,
+    max_client_work: Annotated[
+        int, total_limit("The maximum tokens of work of a client's running requests.")
+    ] = Settings.max_client_work,
     max_connections: Annotated[int, total_limit("The maximum number of connections.")] = Settings.max_connections,
     seconds: Annotated[float, time_limit("The seconds that a request may take.")] = Settings.seconds,
     receive_seconds: Annotated[

@@ -14,6 +14,7 @@ from ..tasks.scoring import Score, main_metric
 from ..tasks.translation.inspection import AlignmentScore
 from ..tasks.translation.task import Evaluation
 from .console import console, plain, say, warn
+from .language import translate
 
 MAX_FILES = 8  # listed by name; a folder may hold thousands
 MAX_PLACES = 3  # listed for each reason
@@ -34,26 +35,31 @@ def _show_reading(title: str, read: Mapping[str, Any], held_out: int = 0) -> Non
     root = _root(file["path"] for file in files)
     table = _table(f"{title}, in {root}" if root else title, "", "", "", right=[1])
     for file in files[:MAX_FILES]:
-        table.add_row(plain(file["path"].removeprefix(root)), f"{_count(file):,}", plain(str(file.get("format", ""))))
+        table.add_row(
+            plain(file["path"].removeprefix(root)), f"{_count(file):,}", plain(translate(str(file.get("format", ""))))
+        )
     if rest := files[MAX_FILES:]:
-        table.add_row(f"{len(rest):,} more files", f"{sum(map(_count, rest)):,}", "")
+        table.add_row(translate(f"{len(rest):,} more files"), f"{sum(map(_count, rest)):,}", "")
     table.add_section()
     for reason, tally in read.get("skipped_files", {}).items():
-        table.add_row(f"not read: {reason}", "", plain(f"{tally['count']:,} files, the first: {tally['first'][0]}"))
+        first = f"{tally['count']:,} files, the first: {tally['first'][0]}"
+        table.add_row(translate(f"not read: {reason}"), "", plain(translate(first)))
     for reason, tally in sorted(read.get("dropped", {}).items(), key=lambda item: -item[1]["count"]):
         places = ", ".join(place.removeprefix(root) for place in tally["first"][:MAX_PLACES])
         more = ", …" if tally["count"] > MAX_PLACES else ""
-        table.add_row(f"dropped: {reason}", f"{tally['count']:,}", plain(places + more))
+        table.add_row(translate(f"dropped: {reason}"), f"{tally['count']:,}", plain(places + more))
     table.add_section()
     for name, value in read.items():
         if isinstance(value, int) and not isinstance(value, bool):
             lengths = read.get("words", {}) if name == "kept" else {}
             details = "\n".join(
-                f"{side}: {length['mean']:.1f} words, longest {length['longest']:,}" for side, length in lengths.items()
+                translate(f"{side}: {length['mean']:.1f} words, longest {length['longest']:,}")
+                for side, length in lengths.items()
             )
-            table.add_row(name.replace("_", " "), f"{value:,}", details, style="bold" if name == "kept" else None)
+            label = translate(name.replace("_", " "))
+            table.add_row(label, f"{value:,}", details, style="bold" if name == "kept" else None)
     if held_out:
-        table.add_row("of these for validation", f"{held_out:,}", "")
+        table.add_row(translate("of these for validation"), f"{held_out:,}", "")
     console.print(table)
     for note in read.get("notes", ()):
         say(note)
@@ -67,12 +73,12 @@ def _count(file: Mapping[str, Any]) -> int:
 
 
 def _table(title: str, *headers: str, right: Sequence[int] = ()) -> Table:
-    """Return a table with some columns aligned right; cells are wrapped and never cut."""
+    """Return a table with some columns aligned right, its title and headers translated; cells are never cut."""
     columns = [
-        Column(header, overflow="fold", justify="right" if place in right else "left")
+        Column(translate(header), overflow="fold", justify="right" if place in right else "left")
         for place, header in enumerate(headers)
     ]
-    return Table(*columns, title=plain(title), title_justify="left", box=box.SIMPLE)
+    return Table(*columns, title=plain(translate(title)), title_justify="left", box=box.SIMPLE)
 
 
 def _root(paths: Iterable[str]) -> str:
@@ -95,10 +101,10 @@ def show_scores(title: str, sets: Mapping[str, Sequence[Score]]) -> None:
         headers, rows = list(sets), dict(zip(metrics, zip(*sets.values(), strict=True), strict=True))
     table = _table(title, "", *headers, right=range(1, 1 + len(headers)))
     for name, row in rows.items():
-        table.add_row(plain(name), *map(_format, row))
+        table.add_row(plain(translate(name)), *map(_format, row))
     console.print(table)
     for metric, signature in signatures.items():
-        say(f"{metric}: {signature}", "dim")
+        say(f"{translate(metric)}: {translate(signature)}", "dim")
 
 
 def _format(score: Score) -> str:

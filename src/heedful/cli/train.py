@@ -22,6 +22,7 @@ from .options import (
     option,
     parameter,
     parameters_of,
+    with_language,
     with_signature,
 )
 
@@ -156,7 +157,7 @@ def _register(task: str, entry: TrainCommand) -> None:
         launch(task, entry, out, common, overrides, data=data, valid=valid)
 
     with_signature(command, [*before, *entry.parameters(), *common_options], "\n\n".join(entry.help))
-    app.command(task, cls=MultipleFiles, epilog=f"Example: {entry.example}")(command)
+    app.command(task, cls=MultipleFiles, epilog=f"Example: {entry.example}")(with_language(command))
 
 
 def _resolve_translation(settings: Overrides) -> Overrides:

@@ -20,6 +20,7 @@ from ..training.parallel import SingleProcess, start
 from ..training.parallel.process_group import computes_in_bf16
 from .console import say
 from .distributed import joined_processes
+from .language import current
 from .progress import watching
 from .tables import show_data_report, show_scores
 from .train import RESET, CommonOptions, TrainCommand
@@ -104,6 +105,7 @@ def run_training(
                 resume=common.resume,
                 allow_changes=common.allow_changes,
                 overwrite=common.overwrite,
+                language=current(),
                 on_read=show_data_report,
                 watch=watch,
             )

@@ -6,9 +6,9 @@ One meaning frame makes both sides of a sentence and their word alignment; docs/
 from .corpus import Grammar, ParallelExample, handwritten_sentences
 from .splits import PROBES, SPLITS, Split
 from .template_lookup import TemplateLookup
-from .text_checks import lint, out_of_vocabulary
+from .text_checks import lint, out_of_vocabulary, unknown_words
 
 __all__ = [
     "PROBES", "SPLITS", "Grammar", "ParallelExample", "Split", "TemplateLookup", "handwritten_sentences", "lint",
-    "out_of_vocabulary",
+    "out_of_vocabulary", "unknown_words",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ from random import Random
 from ..errors import DataError, unknown
 from . import frames as f
 from . import splits
+from .course import CourseSampler
 from .english_realization import EnglishRealizer, Style, is_message
 from .frames import Clause, Negation, Phrase, SentenceFrame, SpeechLevel, Token
 from .inventory import inventory
@@ -20,7 +21,7 @@ from .sentences import SentenceSampler, is_topic, may_drop_particle, may_scrambl
 from .splits import SPLITS, HeldOut, Split
 from .tables import read_rows
 
-TAGS: dict[SpeechLevel, str] = {"해요": "", "합쇼": "[formal] ", "해": "[casual] "}
+TAGS: dict[SpeechLevel, str] = {"해요": "", "합쇼": "[formal] ", "해": "[casual] ", "한다": "[plain] "}
 _MIN_SOURCES = 20
 _MAX_MISSES = 200_000  # draws without a new sentence before giving up
 
@@ -42,7 +43,7 @@ class ParallelExample:
     def accepted(self) -> tuple[str, ...]:
         """Every English answer that is right, the canonical one first."""
         readings = [self.frame, *_progressive_reading(self.frame)]
-        texts = [EnglishRealizer(reading, style).text() for reading in readings for style in _STYLES]
+        texts = [EnglishRealizer(reading, style).text() for reading in readings for style in STYLES]
         if self.frame.mood == "command" and len(self.frame.clauses) == 1:
             texts += [f"Please {text[0].lower()}{text[1:]}" for text in texts]
         if self.frame.mood == "statement":
@@ -55,6 +56,19 @@ class ParallelExample:
         choices = product(*(_clause_variants(clause, self.frame) for clause in self.frame.clauses))
         sentences = (replace(self.frame, clauses=list(clauses)) for clauses in islice(choices, _MAX_VARIANTS))
         return tuple(dict.fromkeys(KoreanRealizer(variant).text() for variant in (self.frame, *sentences)))
+
+    @property
+    def plain_korean(self) -> str:
+        """The plainest of the accepted Korean sentences, which a translator is to learn.
+
+        저는 is said, the object stands after it with its particle, and what is not done is 안 in speech and -지 않다 in
+        writing.
+        """
+        plainest = [
+            min(_clause_variants(clause, self.frame), key=lambda variant: _fanciness(variant, self.level))
+            for clause in self.frame.clauses
+        ]
+        return KoreanRealizer(replace(self.frame, clauses=plainest)).text()
 
     @property
     def tagged_english(self) -> str:
@@ -106,7 +120,8 @@ class Grammar:
         """
         if split not in SPLITS:
             raise DataError(unknown("split", split, SPLITS))
-        sampler = SentenceSampler(self.level, Random(f"{self.level} {split} {self.seed}"))
+        random = Random(f"{self.level} {split} {self.seed}")
+        sampler = CourseSampler(random) if self.level == "course" else SentenceSampler(self.level, random)
         draw = sampler.draw_deeper if split == "T5" else sampler.draw
         seen: set[str] = set()
         behind: Counter[str] = Counter()
@@ -173,9 +188,10 @@ def _nearest(places: dict[int, list[int]], key: int) -> list[int]:
 # Where more than one answer is right: the English ones of a frame, and the Korean ones on its speech level
 
 _MAX_VARIANTS = 64
-_STYLES = [Style(*flags) for flags in product((True, False), (False, True), (False, True), (False, True))]
+STYLES = [Style(*flags) for flags in product((True, False), (False, True), (False, True), (False, True))]
 _CONTRACTIONS = {
-    "I am": "I'm", "You are": "You're", "It is": "It's", "it is": "it's", "he is": "he's", "she is": "she's",
+    "I am": "I'm", "You are": "You're", "We are": "We're", "He is": "He's",
+    "It is": "It's", "it is": "it's", "he is": "he's", "she is": "she's",
     "I will": "I'll", "he will": "he'll", "she will": "she'll", "(have|has) to": "must",
 }  # fmt: skip
 
@@ -198,9 +214,24 @@ def _progressive_reading(sentence: SentenceFrame) -> list[SentenceFrame]:
 
 def _clause_variants(clause: Clause, sentence: SentenceFrame) -> list[Clause]:
     variants = [clause]
-    for vary in (_negations, _subjects, _progressives, _orders, _particles):
+    for vary in (*(_negations, _subjects, _progressives, _orders, _particles, _reasons, _elders, _likings),):
         variants += [other for variant in variants for other in vary(variant, sentence)]
     return variants
+
+
+def _fanciness(clause: Clause, level: SpeechLevel) -> int:
+    """Return how many things of a clause could be said more plainly."""
+    noun, is_spoken = clause.subject.noun if clause.subject else None, level in ("해요", "해")
+    lasting = (
+        clause.now and clause.modal == "" and "weather" not in clause.predicate.marks
+    )  # 책을 읽고 있어요, 비가 와요
+    return sum(
+        (
+            *(clause.scrambled, clause.drops_particle, clause.predicate is FANCY, lasting),
+            *(not clause.fronted, not clause.drops_object, clause.person == "I" and noun is None),
+            *(clause.negation == ("지" if is_spoken else "안"), noun is not None and bool(_elders(clause))),
+        )
+    )
 
 
 def _negations(clause: Clause, _: SentenceFrame) -> list[Clause]:
@@ -217,11 +248,13 @@ def _negations(clause: Clause, _: SentenceFrame) -> list[Clause]:
 def _subjects(clause: Clause, sentence: SentenceFrame) -> list[Clause]:
     """Express or drop 저는, unless a program speaks."""
     message = sentence.level == "합쇼" and is_message(replace(clause, subject=None))
-    fixed = clause.shares_subject or clause.predicate is FANCY or message
+    fixed = clause.shares_subject or clause.fronted or clause.predicate is FANCY or message
     if clause.person != "I" or fixed or sentence.mood != "statement":
         return []
     if clause.subject is None:
         return [replace(clause, subject=Phrase(I), topic=True)]
+    if clause.subject.noun is not I:
+        return []
     return [replace(clause, subject=None, topic=False, scrambled=False)]
 
 
@@ -244,6 +277,31 @@ def _particles(clause: Clause, sentence: SentenceFrame) -> list[Clause]:
     spoken = sentence.level != "합쇼" and not clause.scrambled
     droppable = spoken and _has_marked_object(clause) and may_drop_particle(clause)
     return [replace(clause, drops_particle=True)] if droppable else []
+
+
+def _reasons(clause: Clause, sentence: SentenceFrame) -> list[Clause]:
+    """길이 너무 넓어서 동물은 건너지 않았다 and 동물은 길이 너무 넓어서 길을 건너지 않았다."""
+    reason = sentence.reason
+    if reason is None or clause is reason or clause.shares_subject:
+        return []
+    flags = product((False, True) if clause.subject else (False,), (False, True))
+    return [replace(clause, fronted=fronted, drops_object=drops) for fronted, drops in flags]
+
+
+def _likings(clause: Clause, _: SentenceFrame) -> list[Clause]:
+    """저는 커피가 좋아요 and 저는 커피를 좋아해요; on the course level, which has both."""
+    like = lexicon("course").by_lemma["좋아하다"]
+    course = clause.object is not None and clause.object.noun in like.objects
+    return [replace(clause, predicate=like)] if clause.predicate is FANCY and course else []
+
+
+def _elders(clause: Clause, _: SentenceFrame | None = None) -> list[Clause]:
+    """Return the clause with the honorific that its subject lacks."""
+    noun = clause.subject.noun if clause.subject else None
+    elder = lexicon("course").nouns.get(noun.korean) if noun else None
+    if clause.subject is None or noun is None or elder is None or elder.elder == noun.elder or noun.elder:
+        return []
+    return [replace(clause, subject=replace(clause.subject, noun=elder))]
 
 
 def _has_marked_object(clause: Clause) -> bool:

@@ -104,8 +104,8 @@ def in_words(n: int) -> str:
 
 # Verb groups: auxiliaries, negation and the form of the verb, with the keys of what they express
 
-_BE = {"I": ("am", "was"), "you": ("are", "were"), "they": ("are", "were")}
-_WITHOUT_S = ("I", "you", "they")  # as far as verbs can tell
+_BE = {"I": ("am", "was"), "you": ("are", "were"), "they": ("are", "were"), "we": ("are", "were")}
+_WITHOUT_S = ("I", "you", "they", "we")  # as far as verbs can tell
 
 
 @lru_cache(200_000)

@@ -3,7 +3,7 @@
 The English is a function of the Korean; docs/corpus.md lists the rules.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from . import frames as f
 from .english_morphology import article, comparative, in_words, participle, plural, superlative, verb_words, with_not
@@ -47,13 +47,28 @@ class EnglishRealizer:
         self.asking = self.mood in ("question", "suggestion", "offer")
         self.tokens: list[Token] = []
         self.postponed: list[Token] = []
+        self.reason = sentence.reason
         before, actor = None, ""
+        if self.reason and not style.since:
+            self.because(*sentence.clauses)
+            return
         for number, clause in enumerate(sentence.clauses):
             actor = actor if clause.shares_subject else _actor(clause)
             self.connective(before, clause, number * CLAUSE)
             self.clause(clause, number * CLAUSE, actor, before)
             before = clause
         self.tokens += self.postponed
+
+    def because(self, reason: Clause, main: Clause) -> None:
+        """Add what happened, then what was too much: The animal didn't cross the street because it was too tired."""
+        actor = _actor(reason if main.shares_subject else main)
+        if main.shares_subject:
+            main = replace(main, subject=reason.subject)
+        self.clause(main, CLAUSE, actor, None)
+        self.tokens.append(("because", VERB))
+        noun = reason.subject.noun if reason.subject else None
+        actor = noun.pronoun if noun and noun.kind != "pronoun" else _actor(reason)
+        self.clause(replace(reason, subject=None), 0, actor or "it", None)
 
     def text(self) -> str:
         line = " ".join([word for word, _ in self.tokens])
@@ -65,10 +80,10 @@ class EnglishRealizer:
         link = before.link if before else ""
         if link and not (clause.shares_subject and link in _COORDINATING):
             tokens[-1] = (tokens[-1][0] + ",", tokens[-1][1])
-        if link in _COORDINATORS and not (link == "-아서/어서" and self.style.since):
+        since = self.style.since and self.reason is None
+        if link in _COORDINATORS and not (link == "-아서/어서" and since):
             tokens.append((_COORDINATORS[link], at - CLAUSE + VERB))
-        since = clause.link == "-아서/어서" and self.style.since
-        if opening := "since" if since else _SUBORDINATORS.get(clause.link):
+        if opening := "since" if since and clause.link == "-아서/어서" else _SUBORDINATORS.get(clause.link):
             tokens.append((opening, at + VERB))
 
     def clause(self, clause: Clause, at: int, actor: str, before: Clause | None) -> None:
@@ -110,7 +125,9 @@ class EnglishRealizer:
             modal = "progressive"
         form = clause.tense, modal, clause.negation != "", inverted, self.style.contracted
         auxiliary, main = verb_words(predicate.english, actor, *form)
-        if clause.degree:
+        if clause.degree and not clause.is_compared:
+            main = ((clause.degree, MODAL), *main)
+        elif clause.degree:
             tokens = comparative(predicate.quality) if clause.degree == "more" else superlative(predicate.quality)
             main = tuple((word, MODAL if word in ("more", "most", "the") else VERB) for word in tokens)
         return auxiliary, main
@@ -171,12 +188,16 @@ class EnglishRealizer:
                 tokens.append((adjunct.constituent.english, key))
         tokens += _offset(main, at)
         if clause.object and clause.wh_role != "object":
-            tokens += self.phrase(clause.object, at + f.OBJECT, self.reference(clause), actor)
+            tokens += self.phrase(clause.object, at + f.OBJECT, self.reference(clause, actor), actor)
         self.adjuncts(clause, at, actor)
 
-    def reference(self, clause: Clause) -> str:
+    def reference(self, clause: Clause, actor: str) -> str:
         """Return how the object refers: see `noun_words`."""
         marks = clause.predicate.marks
+        if self.reason and self.reason.subject and clause.object and clause.object.noun is self.reason.subject.noun:
+            return "again" if self.style.since else "subject"
+        if "copula" in marks and actor == "we":
+            return "group"
         if "own" in marks:
             return "own"
         if "copula" in marks or "have" in marks:
@@ -244,7 +265,8 @@ def is_message(clause: Clause) -> bool:
 def _actor(clause: Clause) -> str:
     """Return the pronoun of the subject, which decides the verb's person and possessives."""
     if clause.subject is None:
-        return "it" if "weather" in clause.predicate.marks else "you" if clause.person == "you" else "I"
+        of_it = "weather" in clause.predicate.marks or clause.person == "it"
+        return "it" if of_it else "you" if clause.person == "you" else "I"
     noun = clause.subject.noun
     return noun.english if noun.kind == "pronoun" else noun.pronoun or "he"
 
@@ -263,16 +285,20 @@ _POSSESSIVE = {
     "who": "their", "I": "my", "you": "your", "he": "his", "she": "her", "it": "its", "they": "their", "we": "our",
 }  # fmt: skip
 _MEASURES = {"잔": "cup"}
+_OBJECTS = {"I": "me", "you": "you", "he": "him", "we": "us", "it": "it", "they": "them"}
 
 
 def noun_words(phrase: Phrase, key: int, reference: str, actor: str, *, asking: bool, the: bool) -> list[Token]:
     """Return determiner, adjective and noun; `the` makes an event's object definite, which is right as well.
 
     `use` says how the noun refers: "subject" (the topic), "at hand" (the file, the light), "general" (habits and
-    likings: apples), "event" (one of them: an apple, some bread), "any" (in a question or a negation: an apple,
-    bread), "have" (like any, but of kin: a sister), "own" (what one takes off: my hat).
+    likings: apples), "group" (what we are: students), "again" (it), "event" (one of them: an apple, some bread),
+    "any" (in a question or a negation: an apple, bread), "have" (like any, but of kin: a sister), "own" (what one
+    takes off: my hat).
     """
     noun = phrase.noun
+    if reference == "again" or (noun.kind == "pronoun" and reference != "subject"):
+        return [(_OBJECTS[noun.pronoun], key + f.HEAD)]
     adjective = phrase.adjective.quality if phrase.adjective else ""
     part, before_noun, english = f.HEAD, "", noun.english
     if phrase.possessor:
@@ -287,7 +313,7 @@ def noun_words(phrase: Phrase, key: int, reference: str, actor: str, *, asking: 
         before_noun = "the"
     else:
         before_noun = _determiner(phrase, reference, actor, asking, the, adjective or english)
-        if reference == "general" and noun.kind == "count":
+        if (reference, noun.kind) in (("general", "count"), ("group", "count"), ("group", "kin")):
             english = plural(english)
     tokens = _with_key(before_noun, key + part) if before_noun else []
     if adjective:
@@ -306,6 +332,8 @@ def _with_number(phrase: Phrase) -> str:
 def _determiner(phrase: Phrase, reference: str, actor: str, asking: bool, the: bool, following: str) -> str:
     kind = phrase.noun.kind
     if kind in ("name", "question", "pronoun") or (kind == "bare" and reference != "at hand"):
+        return ""
+    if reference == "group":
         return ""
     if kind == "kin" and reference != "have":
         return "your" if asking else "my"

@@ -12,7 +12,7 @@ from typing import Literal
 
 from .lexicon import Adverb, Noun, Predicate
 
-SpeechLevel = Literal["해요", "합쇼", "해"]
+SpeechLevel = Literal["해요", "합쇼", "해", "한다"]
 Mood = Literal["statement", "question", "command", "prohibition", "request", "suggestion", "offer"]
 Determiner = Literal["", "this", "that", "my", "how many"]
 Tense = Literal["present", "past", "future"]
@@ -57,7 +57,7 @@ class Clause:
     subject: Phrase | None = None
     object: Phrase | None = None
     adjuncts: list[Adjunct] = field(default_factory=list)
-    person: Literal["I", "you", "other"] = "other"
+    person: Literal["I", "you", "other", "it"] = "other"
     tense: Tense = "present"
     modal: Modal = ""
     negation: Negation = ""
@@ -70,9 +70,13 @@ class Clause:
     wh_role: str = ""
     """The role that a question word has: subject, object, or that of an adjunct."""
     has_tense: bool = False
-    degree: Literal["", "more", "most"] = ""
+    degree: Literal["", "more", "most", "too", "very", "really"] = ""
     link: str = ""
     """The connective that joins it to the next clause."""
+    fronted: bool = False
+    """Its subject stands before the clause of its reason: 동물은 길이 너무 넓어서 …"""
+    drops_object: bool = False
+    """Its object is the subject of its reason and is not repeated in Korean."""
 
     def phrases(self) -> Iterator[Phrase]:
         """Yield the subject, the object, and the phrases among the adjuncts."""
@@ -113,6 +117,10 @@ class Clause:
         return self.object.noun.korean if self.object else ""
 
     @property
+    def is_compared(self) -> bool:
+        return self.degree in ("more", "most")
+
+    @property
     def has_elder_subject(self) -> bool:
         return self.subject is not None and self.subject.noun.elder
 
@@ -129,3 +137,9 @@ class SentenceFrame:
     level: SpeechLevel
     mood: Mood
     clauses: list[Clause]
+
+    @property
+    def reason(self) -> Clause | None:
+        """The clause that says what is too much, which English puts last: because it was too tired."""
+        first = self.clauses[0]
+        return first if first.link and first.degree == "too" else None

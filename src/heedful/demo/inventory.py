@@ -107,7 +107,7 @@ class Inventory:
         self.now = Adjunct("when", next(time for time in vocabulary.times if "now" in time.tenses))
         self.often = [adverb for adverb in vocabulary.adverbs.values() if adverb.slot == "often"]
         self.modes: dict[str, WeightedChoice[str]] = {
-            kind: WeightedChoice({mode: weight for mode, weight in modes.items() if self.full or mode != "must"})
+            kind: WeightedChoice({mode: weight for mode, weight in modes.items() if level != "demo" or mode != "must"})
             for kind, modes in self.weights["modes"].items()
         }
         self._balance()
@@ -163,7 +163,7 @@ class Inventory:
         return self.modes["event"]
 
 
-@lru_cache(2)
+@lru_cache(3)
 def inventory(level: Level) -> Inventory:
     """Return the choices of a level, computed once."""
     return Inventory(level)

@@ -17,6 +17,7 @@ _DEMONSTRATIVES = {"this": "이", "that": "그"}
 _BEFORE_PLACES = ("항상", "가끔", "보통", "혼자", "같이", "왜")  # other adverbs stand before the verb
 _ORDER = {"with": 1, "at": 2, "from": 3, "until": 4, "by": 5, "give": 6, "to": 7, "in": 7}
 _ATTRIBUTIVE = {"past": "-(으)ㄴ", "present": "-는", "future": "-(으)ㄹ"}
+_DEGREES = {"more": "더", "most": "가장", "too": "너무", "very": "아주", "really": "정말"}
 _UNTENSED = ("-고", "-아서/어서", "-(으)면", *_ATTRIBUTIVE.values())
 _NOT_BE, _DO_WELL = Verb("아니"), Verb("잘하")
 
@@ -28,10 +29,17 @@ class KoreanRealizer:
         self.sentence, self.level = sentence, sentence.level
         self.tokens: list[Token] = []
         self.forms: list[str] = []
-        self.me = "나" if self.level == "해" else "저"
+        self.is_familiar = self.level in ("해", "한다")
+        self.me = "나" if self.is_familiar else "저"
         elder = False
+        main = sentence.clauses[-1]
+        if main.fronted:
+            self.subject(main, (len(sentence.clauses) - 1) * CLAUSE)
         for number, clause in enumerate(sentence.clauses):
             elder = elder if clause.shares_subject else clause.has_elder_subject
+            if clause.fronted or clause.drops_object:  # said before
+                subject = None if clause.fronted else clause.subject
+                clause = replace(clause, subject=subject, object=None if clause.drops_object else clause.object)
             self.clause(clause, number * CLAUSE, clause.link or sentence.mood, elder)
 
     def text(self) -> str:
@@ -79,7 +87,7 @@ class KoreanRealizer:
         if predicate.light and clause.object and negation in ("안", "못") and modal != "can":
             negation = "지" if negation == "안" else "지 못"  # 수학을 공부하지 않아요
         if clause.degree:
-            self.tokens.append(("더" if clause.degree == "more" else "가장", at + MODAL))
+            self.tokens.append((_DEGREES[clause.degree], at + MODAL))
         if ending == "command" and predicate.honorific:
             honorific = True
         tokens, form = predicate_words(predicate, ending, self.level, past, future, modal, negation, honorific)
@@ -116,10 +124,7 @@ class KoreanRealizer:
         if clause.subject is None:
             return
         noun, particle, key = clause.subject.noun, "은/는" if clause.topic else "이/가", at + f.SUBJECT
-        if noun.kind == "pronoun":
-            self.tokens.append((attach(self.me if noun.english == "I" else noun.korean, particle), key))
-        else:
-            self.phrase(clause.subject, key, ("께서는" if clause.topic else "께서") if noun.elder else particle)
+        self.phrase(clause.subject, key, ("께서는" if clause.topic else "께서") if noun.elder else particle)
 
     def adjunct(self, adjunct: Adjunct, key: int) -> None:
         thing = adjunct.constituent
@@ -142,10 +147,13 @@ class KoreanRealizer:
         if phrase.possessor:
             tokens.append((attach(phrase.possessor.korean, "의"), key + f.DETERMINER))
         elif phrase.determiner and phrase.determiner != "how many":
-            mine = "내" if self.level == "해" else "제"
+            mine = "내" if self.is_familiar else "제"
             tokens.append((_DEMONSTRATIVES.get(phrase.determiner, mine), key + f.DETERMINER))
         if phrase.adjective:
             tokens.append((conjugate(phrase.adjective.verb, "-는"), key + f.ADJECTIVE))
+        if noun.kind == "pronoun":
+            tokens.append((attach(self.me if noun.english == "I" else noun.korean, particle), key))
+            return
         korean = "뭐" if noun.korean == "무엇" and self.level != "합쇼" else noun.korean
         if phrase.number or phrase.determiner == "how many":
             tokens += [(word, key + f.HEAD) for word in korean.split(" ")]
@@ -192,9 +200,9 @@ def _by_place(adjuncts: Placed) -> tuple[Placed, Placed, Placed]:
 
 # Predicates: a stem, the auxiliaries after it, and the ending that the level and the mood ask for
 
-_FINAL = {"해요": "-아요/어요", "합쇼": "-ㅂ니다/습니다", "해": "-아/어"}
+_FINAL = {"해요": "-아요/어요", "합쇼": "-ㅂ니다/습니다", "해": "-아/어", "한다": "-ㄴ다/는다"}
 _COMMAND = {"해요": "-(으)세요", "합쇼": "-(으)십시오", "해": "-아/어"}
-_WILL = {"해요": "거예요", "합쇼": "겁니다", "해": "거야"}
+_WILL = {"해요": "거예요", "합쇼": "겁니다", "해": "거야", "한다": "것이다"}
 _LACK, _DO, _EXIST, _ELDER_EXIST, _SEE = (Verb(stem) for stem in ("없", "하", "있", "계시", "보"))
 _WISH, _GIVE, _NEGATE, _STOP = Verb("싶", adjective=True), Verb("주"), Verb("않"), Verb("말")
 _NEGATE_STATE, _FAIL = Verb("않", adjective=True), Verb("못하")

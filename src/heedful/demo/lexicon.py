@@ -9,7 +9,7 @@ from ..errors import DataError, unknown
 from .korean_morphology import Conjugation, Verb
 from .tables import TsvRow, read_rows, read_yaml, split_list
 
-Level = Literal["demo", "full"]
+Level = Literal["demo", "full", "course"]
 Slot = Literal["how", "often", "when"]
 _PEOPLE = ("name", "elder kin", "elder", "kin", "person", "animal")
 _PREDICATE_GROUPS = ("verbs", "motion", "transfer", "adjectives", "weather", "messages")
@@ -80,7 +80,11 @@ class Lexicon:
     """All the words of one level, read from the tables; a word that no table has is an error."""
 
     def __init__(self, level: Level) -> None:
-        self.level = level
+        self.level, course = level, read_yaml("course.yaml")
+        self._chosen = frozenset(split_list(course["words"]) if level == "course" else ())
+        self.common = frozenset(split_list(course["common"]) if level == "course" else ())
+        """Words of which no form is held out of training."""
+        more = course["classes"] if level == "course" else {}
         columns = "korean", "english", "level", "group", "kind", "pronoun", "counter", "at", "to"
         rows = read_rows("nouns.tsv", *columns)
         self._all_nouns = {row["korean"] for row in rows}
@@ -88,6 +92,7 @@ class Lexicon:
         self.nouns = {row["korean"]: _noun(row) for row in filter(self._has, rows)}
         self.classes = {kind: tuple(self.nouns[word] for word in groups if groups[word] == kind) for kind in _PEOPLE}
         for name, lemmas in read_yaml("noun_classes.yaml").items():
+            lemmas = f"{lemmas}, {more[name]}" if name in more else lemmas
             self.classes[name] = self._nouns_of(split_list(lemmas), f"noun_classes.yaml: {name}")
         rows = read_rows("adverbs.tsv", "korean", "english", "level", "slot", "tenses")
         self._all_adverbs = {row["korean"] for row in rows}
@@ -132,10 +137,12 @@ class Lexicon:
 
     def _has(self, row: TsvRow) -> bool:
         """Return True if the level has the word of this row."""
-        return row.checked("level", get_args(Level)) == "demo" or self.level == "full"
+        level = row.checked("level", get_args(Level))
+        word = next(iter(row.cells.values()))
+        return level in ("demo", self.level) or (level == "full" and word in self._chosen)
 
     def _nouns_of(self, lemmas: Iterable[str], place: str) -> tuple[Noun, ...]:
-        """Return the nouns of the level among these; a word in brackets is only in the demo."""
+        """Return the nouns of the level among these; a word in brackets is not in the full level."""
         return tuple(
             self.nouns[word] for word in self._checked_words(lemmas, self._all_nouns, place) if word in self.nouns
         )
@@ -149,7 +156,7 @@ class Lexicon:
         bare = {word: word.strip("()") for word in lemmas}
         if missing := [word for word in bare.values() if word not in dictionary]:
             raise DataError(f"{place}: no table of words has {', '.join(missing)}")
-        return [word for cell, word in bare.items() if cell == word or self.level == "demo"]
+        return [word for cell, word in bare.items() if cell == word or self.level != "full"]
 
     def _predicate(self, row: TsvRow) -> Predicate:
         adverbs = self._checked_words(row.listed("adverbs"), self._all_adverbs, row.place)
@@ -176,7 +183,7 @@ def _adverb(row: TsvRow) -> Adverb:
     return Adverb(row["korean"], row["english"], slot, frozenset(row.listed("tenses")))
 
 
-@lru_cache(2)
+@lru_cache(3)
 def lexicon(level: Level) -> Lexicon:
     """Return the words of a level, read once."""
     if level not in get_args(Level):
@@ -212,6 +219,8 @@ STRUCTURAL_PREDICATES = (EXIST, NOT_EXIST, COPULA, KNOW_NOT, GIVE_TO_ELDER, NEED
 
 I = Noun("저", "I", "pronoun", "I", animate=True)  # noqa: E741
 YOU = Noun("너", "you", "pronoun", "you", animate=True)
+WE = Noun("우리", "we", "pronoun", "we", animate=True)
+HE = Noun("그", "he", "pronoun", "he", animate=True)
 WHO = Noun("누구", "who", "question", "who", animate=True)
 WHAT = Noun("무엇", "what", "question")
 WHERE = Noun("어디", "where", "question")

@@ -66,10 +66,10 @@ class SentenceSampler(LinkedClauseSampler, ConstructionSampler):
         for clause in sentence.clauses:
             if clause.object is None or clause.predicate.particle != "을/를" or clause.wh_role == "object":
                 continue
-            draw = self.random.random()
+            draw, spoken = self.random.random(), sentence.level in ("해요", "해")
             if draw < 0.5 and len(sentence.clauses) == 1 and may_scramble(clause):
                 clause.scrambled, clause.topic = True, False
-            elif draw > 0.75 and len(sentence.clauses) == 1 and sentence.level != "합쇼" and may_drop_particle(clause):
+            elif draw > 0.75 and len(sentence.clauses) == 1 and spoken and may_drop_particle(clause):
                 clause.drops_particle = True
 
     # Statements and questions
@@ -194,7 +194,7 @@ def _is_questionable(clause: Clause) -> bool:
 
 def is_topic(clause: Clause) -> bool:
     """Return True for 은/는: I and you, habits and states of people, pointed-at nouns; 이/가 for single events."""
-    if clause.subject is None or clause.degree:
+    if clause.subject is None or clause.is_compared:
         return False
     noun, marks = clause.subject.noun, clause.predicate.marks
     if noun.kind == "pronoun" or marks & {"copula", "have"} or clause.modal in ("can", "want", "must"):
@@ -209,7 +209,7 @@ def may_scramble(clause: Clause) -> bool:
     if clause.subject is None or clause.wh_role or clause.link or clause.now or clause.modal or clause.shares_subject:
         return False
     noun = clause.subject.noun
-    if clause.object and clause.object.relative:
+    if clause.object and (clause.object.relative or clause.object.noun.kind == "pronoun"):
         return False
     if noun is YOU or not noun.animate or (noun is I and (clause.negation or clause.adjuncts)):
         return False
@@ -219,6 +219,8 @@ def may_scramble(clause: Clause) -> bool:
 def may_drop_particle(clause: Clause) -> bool:
     """Return True if the object's particle may be dropped beside the verb."""
     assert clause.object is not None
+    if clause.degree:
+        return False  # 커피를 정말 좋아해요
     thing, short = clause.object, clause.negation in ("안", "못") and clause.modal != "can"
     if clause.predicate.lemma == "하다" and not short:
         return False  # 축구해요 is one word, 축구 안 해요 is three

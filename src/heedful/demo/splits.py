@@ -21,7 +21,7 @@ from typing import Literal, get_args
 
 from .frames import Clause, Phrase, SentenceFrame
 from .korean_morphology import conjugate
-from .lexicon import Adverb, Lexicon, Predicate
+from .lexicon import HE, WE, YOU, Adverb, Lexicon, Predicate
 from .tables import read_yaml, split_list
 
 _NAMES = read_yaml("constructions.yaml")
@@ -105,6 +105,8 @@ def _of_clause(clause: Clause) -> Iterator[str]:
         "scrambled": clause.scrambled,
         "particle dropped": clause.drops_particle,
         "superlative": clause.degree == "most",
+        "degree": clause.degree in ("too", "very", "really"),
+        "pronoun": any(phrase.noun in (YOU, WE, HE) for phrase in clause.phrases()),
         "honorific": clause.has_elder_subject,
         "counting": any(phrase.number for phrase in clause.phrases()),
         "attributive": any(phrase.adjective for phrase in clause.phrases()),
@@ -158,6 +160,7 @@ class HeldOut:
                 self._alike[predicate.lemma, noun.kind] += 1
                 self._kinds[noun.korean] = noun.kind
         self._ambiguous = _ambiguous(predicates)
+        self._common = vocabulary.common
         self.pair, self.form = lru_cache(None)(self._pair), lru_cache(None)(self._form)
 
     def kinds(
@@ -181,7 +184,7 @@ class HeldOut:
 
     def _form(self, form: str) -> bool:
         lemma = form.split(" -")[0]
-        if lemma in self._ambiguous or lemma.startswith(_NOT_LEMMAS):
+        if lemma in self._ambiguous or lemma in self._common or lemma.startswith(_NOT_LEMMAS):
             return False
         return _is_held_out("T3", f"form {form}")
 

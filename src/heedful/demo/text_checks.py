@@ -1,23 +1,25 @@
 """Checks of text: which words the corpus does not know, and what is wrong with a Korean sentence."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import product
+from typing import Any, Literal
 
 from . import english_morphology as english
 from . import numerals
+from .course import FirstContact, first_contact_sentences
 from .korean_morphology import Verb, attach, conjugate, copula, final_sound
 from .lexicon import COPULA, STRUCTURAL_PREDICATES, Level, Lexicon, lexicon
 from .tables import read_rows, read_yaml, split_list
 
 _TABLE = read_yaml("function_words.yaml")
 _TENSED, _UNTENSED, _PARTICLES = (split_list(_TABLE[name]) for name in ("tensed", "untensed", "particles"))
-_COPULAS = [ending for ending in _TENSED if ending != "-(으)니까"]
 _HELPERS = [Verb(stem) for stem in ("하", "잘하", "않", "말", "주", "못하", "계시", "아니")]
 _DESCRIBING_HELPERS = [Verb(stem, adjective=True) for stem in ("싶", "않")]
 _NUMBER = re.compile(r"\d[\d,:.]*(만|천|억|월|일(에|이에요|입니다|이야)?)?")
+_TAG = re.compile(r"^\[\w+\] ")
 _EDGES = " .,?!\"'“”‘’()[]"
 
 
@@ -26,6 +28,12 @@ def out_of_vocabulary(text: str, level: Level = "demo") -> list[str]:
     tokens = [word.strip(_EDGES) for word in text.split()]
     korean, english = _korean_words(level), _english_words(level)
     return [word for word in tokens if word and not _is_known(word, korean, english)]
+
+
+def unknown_words(model: Any, text: Any) -> list[str]:
+    """Return the words of a text that a model of the built-in grammar does not know; none for any other model."""
+    level: Level | Literal[""] = getattr(model.settings, "lexicon", "")
+    return out_of_vocabulary(_TAG.sub("", text), level) if level else []
 
 
 def _is_known(word: str, korean: frozenset[str], english: frozenset[str]) -> bool:
@@ -39,19 +47,32 @@ def _is_known(word: str, korean: frozenset[str], english: frozenset[str]) -> boo
     )
 
 
-@lru_cache(2)
+@lru_cache(3)
 def _korean_words(level: Level) -> frozenset[str]:
-    return frozenset((*split_list(_TABLE["korean"]), *_korean_forms(lexicon(level))))
+    first = [word for sentence in _first_contact(level) for text in sentence.korean for word in text.split()]
+    return frozenset((*_of_level("korean", level), *_korean_forms(lexicon(level)), *(w.strip(_EDGES) for w in first)))
+
+
+def _first_contact(level: Level) -> tuple[FirstContact, ...]:
+    return first_contact_sentences() if level == "course" else ()
+
+
+def _of_level(name: str, level: Level) -> list[str]:
+    """Return a list of function words, with those of the course where it is meant."""
+    more = _TABLE["course"].get(name, "") if level == "course" else ""
+    return [*split_list(_TABLE[name]), *split_list(more)]
 
 
 def _korean_forms(vocabulary: Lexicon) -> Iterator[str]:
     counters = {noun.counter for noun in vocabulary.nouns.values() if noun.counter}
-    for noun in (*vocabulary.nouns, *split_list(_TABLE["korean_nominals"]), *counters):
+    tensed = _of_level("tensed", vocabulary.level)
+    of_copula = [ending for ending in tensed if ending != "-(으)니까"]
+    for noun in (*vocabulary.nouns, *_of_level("korean_nominals", vocabulary.level), *counters):
         yield from noun.split(" ")
         last = noun.split(" ")[-1]
         yield from (attach(last, particle) for particle in _PARTICLES)
-        for ending, marks in product(_COPULAS, ({}, {"honorific": True}, {"past": True})):
-            yield copula(last, ending, **marks)
+        for ending, honorific, past in product(of_copula, (False, True), (False, True)):
+            yield copula(last, ending, honorific=honorific, past=past)
     for adverb in (*vocabulary.adverbs.values(), *vocabulary.times):
         yield from adverb.korean.split(" ")
         yield from (adverb.korean.removesuffix("에") + particle for particle in ("부터", "까지"))
@@ -61,32 +82,32 @@ def _korean_forms(vocabulary: Lexicon) -> Iterator[str]:
         if predicate.light:
             yield attach(predicate.light, "을/를")
         for verb in {predicate.verb, predicate.honorific or predicate.verb} - {COPULA.verb}:
-            yield from _forms_of(verb)
+            yield from _forms_of(verb, tensed)
     for verb in (*_HELPERS, *_DESCRIBING_HELPERS):
-        yield from _forms_of(verb)
+        yield from _forms_of(verb, tensed)
     for n in range(1, 100):
         yield from (numerals.native(n), numerals.native(n, before_counter=True), numerals.sino(n))
     yield from (numerals.month(month) + particle for month in range(1, 13) for particle in ("", "에"))
 
 
-def _forms_of(verb: Verb) -> Iterator[str]:
-    for _, form in inflected(verb):
+def _forms_of(verb: Verb, tensed: list[str]) -> Iterator[str]:
+    for _, form in inflected(verb, tensed):
         yield from (form, form.removesuffix("요"), re.sub("겠습니다$", "겠습니까", form))
 
 
-def inflected(verb: Verb) -> Iterator[tuple[str, str]]:
+def inflected(verb: Verb, tensed: Sequence[str] = _TENSED) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each form of a verb."""
-    for ending, honorific, past in product((*_TENSED, *_UNTENSED), (False, True), (False, True)):
-        if past and ending not in _TENSED:
+    for ending, honorific, past in product((*tensed, *_UNTENSED), (False, True), (False, True)):
+        if past and ending not in tensed:
             continue
         with suppress(ValueError):  # this word does not take this ending
             form = conjugate(verb, ending, honorific=honorific, past=past)
             yield f"{'-시-' * honorific}{'-었-' * past}{ending}", form
 
 
-@lru_cache(2)
+@lru_cache(3)
 def _english_words(level: Level) -> frozenset[str]:
-    vocabulary, forms = lexicon(level), [*split_list(_TABLE["english"]), *english.MONTHS]
+    vocabulary, forms = lexicon(level), [*_of_level("english", level), *english.MONTHS]
     for noun in vocabulary.nouns.values():
         forms += f"{noun.english} {english.plural(noun.english)} {noun.at} {noun.to}".split()
     for adverb in (*vocabulary.adverbs.values(), *vocabulary.times):
@@ -97,12 +118,13 @@ def _english_words(level: Level) -> frozenset[str]:
         if head == "be":
             forms += [*rest, *english.comparative(predicate.quality), *english.superlative(predicate.quality)]
     forms += [english.in_words(n) for n in range(1, 100)]
-    return frozenset(word.lower() for word in forms)
+    forms += [word for sentence in _first_contact(level) for text in sentence.english for word in text.split()]
+    return frozenset(word.lower().strip(_EDGES) for word in forms)
 
 
 # Lint
 
-_FINAL_ENDINGS = {"합쇼": re.compile(r"(니다|니까|십시오)[.?]$"), "해요": re.compile(r"요[.?]$")}
+_FINAL_ENDINGS = {"합쇼": re.compile(r"((?<!아)니다|니까|십시오)[.?]$"), "해요": re.compile(r"요[.?]$")}
 _AFTER_CONSONANT = {"은": True, "는": False, "이": True, "가": False, "을": True, "를": False, "과": True, "와": False}
 
 

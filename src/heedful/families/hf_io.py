@@ -1,26 +1,24 @@
 """Reads and writes published checkpoints in Hugging Face's layout: config.json, weights, generation_config.json."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from ..config import FamilyConfig, write_mapping
 from ..core import ClassHead, DecoderOnly, EncoderDecoder
-from ..errors import ConfigError, HeedfulError, unknown
+from ..errors import ConfigError, unknown
 from ..files import new_folder
 from .checkpoint_files import FORMATS, SAFETENSORS, LayoutError, part_name, read_object, read_tensors, some_of
 from .hf_config import GenerationDefaults, Published, labels_to_hf
 from .registry import FAMILIES, Family, family_of
+from .sizes import build_on_meta, check_sizes
 from .weight_map import from_hf, to_hf
 from .weights import WeightsError
 
-MAX_LAYERS = 1000
 MAX_LABEL_LENGTH = 1000  # characters
 
 
@@ -60,13 +58,9 @@ def read_published(
     """
     family, published = published_family(config)
     family_config = published.read(config, family.config).changed(**changes)
-    for field in fields(family_config):  # build no more modules than the checkpoint can fill
-        most, value = min(MAX_LAYERS, len(tensors)), getattr(family_config, field.name)
-        if field.name.endswith("_layers") and value > most:
-            reason = f"there are only {len(tensors)} tensors" if most < MAX_LAYERS else f"at most {most} are read"
-            raise ConfigError(f"{field.name}={value}, but {reason}")
+    check_sizes(family_config, {name: tensor.shape for name, tensor in tensors.items()})
     defaults = GenerationDefaults.read(published, config, generation or {})
-    module = _build_on_meta(family, family_config)
+    module = build_on_meta(family_config)
     labels = _read_labels(config.get("id2label"), _n_classes(module))
     state = from_hf(tensors, published.names(family_config), module.state_dict(keep_vars=True))
     module.load_state_dict(state, assign=True)
@@ -83,7 +77,7 @@ def write_published(
         names = sorted(name for name, family in FAMILIES.items() if family.published is not None)
         raise ConfigError(f"the family {config.family!r} has no published form; {', '.join(names)} have one")
     state = module.state_dict()
-    _check_weights(state, _build_on_meta(family, config).state_dict())
+    _check_weights(state, build_on_meta(config).state_dict())
     defaults = (generation or GenerationDefaults()).write(published)
     tokens = {key: value for key, value in defaults.items() if key.endswith("_token_id")}
     # The family's config overrides the token ids, since RoBERTa counts positions from the id of its padding.
@@ -103,18 +97,6 @@ def published_family(config: Mapping[str, Any]) -> tuple[Family, Published]:
     if not isinstance(model_type, str) or model_type not in families:
         raise ConfigError(unknown("model_type", model_type, families))
     return families[model_type]
-
-
-def _build_on_meta(family: Family, config: FamilyConfig) -> nn.Module:
-    """Build a model without allocating memory for its weights."""
-    try:
-        with torch.device("meta"):
-            return family.build(config)
-    except HeedfulError:
-        raise
-    except (ValueError, TypeError, RuntimeError, OverflowError) as error:  # sizes that no tensor can have
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ConfigError(f"{config.family}: a model of these sizes cannot be built: {reason}") from None
 
 
 def _check_weights(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .weights import NAMED, first_names, refuse
+from .weights import NAMED, check_finite, first_names, refuse
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
@@ -159,6 +159,7 @@ def from_hf(published: Mapping[str, Tensor], names: WeightMap, state: Mapping[st
             if other_name != hf[0] and not torch.equal(other, tensor):
                 problems.append(f"{hf[0]} differs from {other_name}, but this model shares one tensor for both")
     refuse(problems)
+    check_finite({source[name]: tensor for name, tensor in loaded.items()})
     return {name: loaded[owner[name]] for name in state}
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..backends.native.library import log_softmax
 from ..backends.single_step import indices
-from ..errors import GenerationError
+from ..errors import GenerationError, NonFiniteOutputError
 from .sequence import Candidate, SequenceState
 from .strategies import LogitsProcessors, StepCandidates, Strategy
 
@@ -226,8 +226,7 @@ class _Rows:
         per_sequence = zip(self.sequences, _candidates(choice, plain, width), strict=True)
         for index, (sequence, candidates) in enumerate(per_sequence):
             if any(isnan(candidate.total) for candidate in candidates):
-                problem = f"the logits for input {sequence.request.index} are NaN"
-                sequence.fail(GenerationError(f"{problem}; the model's weights or this input contain NaN or inf"))
+                sequence.fail(NonFiniteOutputError(f"the output of the model for input {sequence.request.index}"))
                 continue
             selected = sequence.advance(candidates)
             if selected:

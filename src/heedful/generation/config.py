@@ -9,6 +9,7 @@ from ..config import Config
 
 Precision = Literal["float32", "bf16", "int8"]
 LengthPenaltyKind = Literal["power", "google"]
+MAX_BEAM = 1000
 
 # What a log-probability is divided by: n counts the generated tokens, the end included; alpha is the length penalty.
 LENGTH_PENALTIES: dict[LengthPenaltyKind, Callable[[int, float], float]] = {
@@ -72,6 +73,9 @@ class GenerationConfig(Config):
 
     def check(self) -> None:
         self.require_positive("beam", "n_best", "max_new_tokens", "batch_tokens", "top_k", "no_repeat_ngram_size")
+        for name in ("beam", "n_best"):
+            value = getattr(self, name)
+            self.require(value <= MAX_BEAM, f"{name} must be at most {MAX_BEAM:,}, not {value:,}")
         self.require(
             self.sample or self.n_best <= self.beam,
             f"a beam of {self.beam} cannot give the {self.n_best} best answers; make it larger",

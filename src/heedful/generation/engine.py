@@ -67,8 +67,8 @@ class GenerationEngine:
         tensor = next(module.parameters(), None) if isinstance(module, nn.Module) else None
         self.device = torch.device("cpu") if tensor is None else tensor.device
         self._max_wait_steps = max_wait_steps
-        budget = GPU_BUDGET if self.device.type == "cuda" else CPU_BUDGET
-        self._scheduler = Scheduler(self._new_batch, budget, n_workers, padded=max_wait_steps is None)
+        self.budget = GPU_BUDGET if self.device.type == "cuda" else CPU_BUDGET
+        self._scheduler = Scheduler(self._new_batch, self.budget, n_workers, padded=max_wait_steps is None)
         self._states: dict[GenerationRequest, RequestState] = {}
         self._lock = Lock()
 

@@ -21,7 +21,7 @@ from ..config import Config
 from ..core import ALiBi, Learned, Relative, Rotary, Sinusoidal
 from ..errors import RecordingError
 from .recorder import Look
-from .trace import Layer, Numbers, Trace
+from .trace import Entry, Layer, Numbers, Trace
 
 Kind = Literal["float32", "float16", "uint8", "decimal4", "decimal3"]
 # Little-endian.
@@ -117,6 +117,11 @@ def layers(trace: Trace, arrays: Arrays) -> list[dict[str, Any]]:
     return [_layer(layer, arrays) for layer in trace.layers]
 
 
+def entries(trace: Trace, arrays: Arrays) -> dict[str, dict[str, Any]]:
+    """Describe by sequence how its ids become the input of the first layer: the first 128 dimensions of each vector."""
+    return {SEQUENCES[stack]: _entry(entry, arrays) for stack, entry in trace.entries.items()}
+
+
 def facts(config: Config) -> list[list[Any]]:
     """List the single-valued fields of a config; fields of a nested config have its name and a dot in front."""
     return [[name, value] for name, value in _flat(config.to_dict()) if name != "family"]
@@ -189,6 +194,22 @@ def _numbers(numbers: Numbers, arrays: Arrays, biases: dict[int, str]) -> dict[s
         n_heads, n_queries, n_keys = numbers.query.shape[0], numbers.query.shape[1], numbers.key.shape[1]
         biases[id(bias)] = arrays.put(bias.expand(1, n_heads, n_queries, n_keys)[0], "float16")
     return included | {"scale": numbers.scale, "bias": None if bias is None else biases[id(bias)]}
+
+
+def _entry(entry: Entry, arrays: Arrays) -> dict[str, Any]:
+    position = entry.summed.float() - entry.embedding.float()  # of the vectors that ran
+    vectors = {
+        "embedding": entry.embedding,
+        "position": position if position.any() else None,
+        "normalized": entry.normalized,
+    }
+    return {
+        "ids": entry.ids.tolist(),
+        "d_model": entry.embedding.shape[-1],
+        "scale": entry.scale,
+        "segments": entry.has_segments,
+        **{name: None if x is None else arrays.put(x[:, :WIDEST], "float16") for name, x in vectors.items()},
+    }
 
 
 def _layer(layer: Layer, arrays: Arrays) -> dict[str, Any]:

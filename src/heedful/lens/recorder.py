@@ -72,7 +72,7 @@ def record(
     >>> recording.cross[5]  # (B, H, T, S)
     """
     chosen_layers, chosen_heads = _chosen(layers, "layers"), _chosen(heads, "heads")
-    _refuse_compiled(module)
+    refuse_compiled(module)
     _refuse_missing_layers(module, chosen_layers or ())
     recording = Recording()
     with ExitStack() as hooks:
@@ -124,7 +124,8 @@ def _stack_of(module: nn.Module, path: str) -> StackName:
     return "decoder" if any(isinstance(part, Decoder | RecurrentDecoder) for part in around) else "alone"
 
 
-def _refuse_compiled(module: nn.Module) -> None:
+def refuse_compiled(module: nn.Module) -> None:
+    """Raise RecordingError for a compiled model, whose parts run without their hooks."""
     for path, part in module.named_modules():
         if hasattr(part, "_orig_mod") or getattr(part, "_compiled_call_impl", None) is not None:
             raise RecordingError(

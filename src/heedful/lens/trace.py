@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 import torch
@@ -66,13 +67,29 @@ class Layer:
     parts: dict[str, Part]
 
 
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """The way of a stack's tokens to its first layer."""
+
+    ids: Tensor  # (T,)
+    scale: float  # of the embedding: √D in the paper
+    embedding: Tensor  # (T, D) scaled; with segments, their vectors are in it
+    has_segments: bool
+    summed: Tensor  # (T, D) with the vectors of the positions, where the scheme has any
+    normalized: Tensor | None  # (T, D) after a norm or a projection, where there is one
+
+
 @dataclass
 class Trace:
-    """The results of one run. `numbers` are by the index of their look; a recurrent model has none."""
+    """The results of one run. `numbers` are by the index of their look; a recurrent model has none.
+
+    `entries` are by stack, for tokens that have ids.
+    """
 
     recording: Recording
     numbers: dict[int, Numbers] = field(default_factory=dict, repr=False)
     layers: list[Layer] = field(default_factory=list, repr=False)
+    entries: dict[str, Entry] = field(default_factory=dict, repr=False)
 
     @property
     def looks(self) -> list[Look]:
@@ -97,6 +114,7 @@ def trace(module: nn.Module) -> Iterator[Trace]:
         raise RecordingError(f"a {type(module).__name__} has no encoder or decoder to look into; give a whole model")
     with record(module) as recording, ExitStack() as hooks:  # its hooks come first, so a look is there before ours run
         seen = Trace(recording)
+        _hook_entries(seen, module, hooks)
         for part in module.modules():
             if isinstance(part, MultiHeadAttention):
                 _hook_attention(seen, part, hooks)
@@ -104,6 +122,27 @@ def trace(module: nn.Module) -> Iterator[Trace]:
                 _hook_layer(seen, part, hooks)
         yield seen
     _refuse_several(seen.looks)
+
+
+def _hook_entries(seen: Trace, module: nn.Module, hooks: ExitStack) -> None:
+    embedded: dict[str, Any] = {}  # what the next stack reads: both may have one embedding
+
+    def looked_up(embedding: Any, args: tuple[Any, ...], output: tuple[Tensor, Any]) -> None:
+        has_segments = embedding.segments is not None
+        embedded.update(ids=_row(args[0]), scale=embedding.scale, embedding=_row(output[0]), has_segments=has_segments)
+
+    def entered(name: str, entry: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
+        if embedded and not seen.recording.over:
+            normalized = None if isinstance(entry, nn.Identity) else _row(output)
+            seen.entries[name] = Entry(**embedded, summed=_row(args[0]), normalized=normalized)
+        embedded.clear()
+
+    for part in module.modules():
+        if isinstance(part, core.TokenEmbedding):
+            hooks.callback(part.register_forward_hook(looked_up).remove)
+        elif isinstance(part, core.Stack):
+            name = "decoder" if isinstance(part, core.Decoder) else "encoder"
+            hooks.callback(part.entry.register_forward_hook(partial(entered, name)).remove)
 
 
 def _hook_attention(seen: Trace, attention: MultiHeadAttention, hooks: ExitStack) -> None:

@@ -3,40 +3,42 @@
 It is plain ASGI middleware, so that responses can stream and a disconnect is noticed.
 
 API keys are required on every route but a few that reveal nothing about requests. A key may be in
-`Authorization: Bearer …`, as OpenAI's clients send it, or be the `api_key` of the query or the body, as
-LibreTranslate's clients do. The middleware reads the whole body and passes it on, so routes need not know of keys.
+`Authorization: Bearer …`, as OpenAI's clients send it, or be the `api_key` of the query or, in LibreTranslate's routes,
+of the body. It is checked before the body is read wherever that is possible. The middleware reads the whole body and
+passes it on, so routes need not know of keys.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 import logging
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from hashlib import sha256
 from ipaddress import ip_address
 from socket import getaddrinfo
+from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
-from starlette.exceptions import HTTPException
-from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .errors import APIError, DeadlineExceeded, as_api_error, error_response
-from .inputs import FORMS, MAX_FIELDS, content_type, form_fields
+from .bodies import parsed_body
+from .errors import DONE, EVENTS, APIError, Busy, DeadlineExceeded, as_api_error, error_response, event
+from .request_log import peer_of
 from .settings import Settings
 from .state import CLIENT_CLOSED, ServerState
+from .work import WorkBudget
 
 log = logging.getLogger("heedful.serving")
 
 # These need no model, so they need neither a key nor free capacity.
 OPEN = ("/", "/health", "/metrics", "/docs", "/openapi.json", "/languages", "/frontend/settings")
 OPEN_BELOW = "/page/"  # the files of the page at /
-BUSY, STOPPING = "the server is busy; try again soon", "the server is stopping"
+KEY_IN_BODY = ("/translate", "/detect")  # where LibreTranslate's clients send it
+STOPPING = "the server is stopping"
 MAX_UNAUTHENTICATED = 8  # bodies of the largest size, of requests whose key, if any, is in the body
 
 
@@ -48,21 +50,23 @@ class AdmissionMiddleware:
         self._keys = Keys(state.settings.api_keys)
         self._bodies = Bodies(state, state.settings.max_concurrency)
         self._unauthenticated = Bodies(state, MAX_UNAUTHENTICATED)
+        self._work = WorkBudget(state.settings)
         self._host_names = host_names(state.settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
-        started, name = False, scope["state"]["request_id"]
+        started, ended, name = "", False, scope["state"]["request_id"]  # the content type, once there is a response
 
-        async def track_start(message: Message) -> None:
-            nonlocal started
-            started = True
+        async def track(message: Message) -> None:
+            nonlocal started, ended
+            started = started or Headers(raw=message["headers"]).get("content-type", "none")
+            ended = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)
 
         try:
             async with asyncio.timeout(self._state.settings.seconds) as time:
-                return await self._admit(scope, receive, track_start)
+                return await self._admit(scope, receive, track)
         except Exception as error:
             refusal = as_api_error(DeadlineExceeded() if time.expired() else error)
             if refusal is None:
@@ -73,9 +77,14 @@ class AdmissionMiddleware:
             if not self._state.draining.is_set():
                 raise
             refusal = APIError(503, STOPPING, code="stopping")
-        if started:  # too late for an error response: the server closes a connection whose response is incomplete
-            return log.warning(f"response aborted, request {name}: {refusal.message}")
-        return await error_response(scope["path"], refusal)(scope, receive, send)
+        response = error_response(scope["path"], refusal)
+        if not started:
+            return await response(scope, receive, send)
+        # Too late for an error response. A stream ends with an event; any other connection is closed by the server.
+        log.warning(f"response aborted, request {name}: {refusal.message}")
+        if started.startswith(EVENTS) and not ended:
+            return await send({"type": "http.response.body", "body": event(bytes(response.body)) + DONE})
+        return None
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._check_host(scope)
@@ -83,15 +92,16 @@ class AdmissionMiddleware:
             async with self._bodies.read(scope, receive) as body:
                 return await self._app(scope, replay(body, receive), send)
         self._check_capacity()  # before the body is read: refusing must be cheap
-        if self._keys.in_head(Request(scope)):
+        client = self._keys.in_head(Request(scope)) if self._keys else peer_of(scope, self._state.settings)
+        if client is not None:
             async with self._bodies.read(scope, receive) as body:
-                return await self._run_route(scope, body, receive, send)
+                return await self._run_route(scope, body, client, receive, send)
         async with self._unauthenticated.read(scope, receive) as body:
-            await self._keys.check_body(Request(scope, replay(body, receive)))
+            client = await self._keys.in_body(Request(scope, replay(body, receive)), body)
             with self._unauthenticated.moved(len(body), self._bodies):
-                return await self._run_route(scope, body, receive, send)
+                return await self._run_route(scope, body, client, receive, send)
 
-    async def _run_route(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+    async def _run_route(self, scope: Scope, body: bytes, client: str, receive: Receive, send: Send) -> None:
         self._check_capacity()
         metrics, n_slots = self._state.metrics, 1
 
@@ -107,7 +117,8 @@ class AdmissionMiddleware:
 
         metrics.running += 1
         try:
-            return await self._app(scope, replay(body, receive), release_at_end)
+            with self._work.request(client):
+                return await self._app(scope, replay(body, receive), release_at_end)
         finally:
             release()
 
@@ -128,8 +139,8 @@ class AdmissionMiddleware:
     def _check_capacity(self) -> None:
         if self._state.draining.is_set():
             raise APIError(503, STOPPING, code="stopping")
-        if self._state.metrics.running >= self._state.settings.max_concurrency:
-            raise APIError(503, BUSY, code="busy")
+        if self._state.is_busy:
+            raise Busy
 
 
 class Bodies:
@@ -177,7 +188,7 @@ class Bodies:
                     if len(body) > max_body:
                         raise too_large
                     if self._n_bytes > self._max_bytes:
-                        raise APIError(503, BUSY, code="busy")
+                        raise Busy
         except TimeoutError:
             raise APIError(408, f"the request did not arrive within {seconds:g} seconds") from None
 
@@ -218,19 +229,31 @@ class Keys:
     def __init__(self, keys: Iterable[str]) -> None:
         self._hashes = [_hash(key) for key in keys]
 
-    def in_head(self, request: Request) -> bool:
-        """Return whether a request has a valid key in its headers or query, or needs none."""
-        return not self._hashes or any(map(self._is_valid, _keys_in_head(request)))
+    def __len__(self) -> int:
+        return len(self._hashes)
 
-    async def check_body(self, request: Request) -> None:
-        """Refuse a request without a valid key in its body: with 401 under /v1/, as OpenAI does, else with 403."""
-        key = await _key_in_body(request)
-        if key and self._is_valid(key):
-            return
-        status, code = (401, "invalid_api_key") if request.url.path.startswith("/v1/") else (403, None)
-        missing = "this server needs an API key: as Authorization: Bearer KEY, or as api_key"
-        wrong = key or [*_keys_in_head(request)]
-        raise APIError(status, "the API key is wrong" if wrong else missing, code=code)
+    def in_head(self, request: Request) -> str | None:
+        """Return the hash of the valid key in the headers or the query; None if a key may be in the body.
+
+        Raises:
+            APIError: The key is wrong, or there is none and the body cannot have one either.
+        """
+        keys = [*_keys_in_head(request)]
+        valid = next(filter(self._is_valid, keys), None)
+        if valid is None and (keys or request.url.path not in KEY_IN_BODY):
+            raise _invalid_key(request, wrong=bool(keys))
+        return None if valid is None else _hash(valid).hex()
+
+    async def in_body(self, request: Request, body: bytes) -> str:
+        """Return the hash of the valid key in a body, which is parsed only if it may contain one; raise APIError."""
+        fields: Any = None
+        if b"api_key" in body:
+            with suppress(APIError):  # a body that cannot be parsed has no key
+                fields = await parsed_body(request)
+        key = fields.get("api_key") if isinstance(fields, Mapping) else None
+        if not isinstance(key, str) or not self._is_valid(key):
+            raise _invalid_key(request, wrong=bool(key))
+        return _hash(key).hex()
 
     def _is_valid(self, key: str) -> bool:
         """Compare all hashes in constant time, so that the time reveals nothing about the keys."""
@@ -246,17 +269,12 @@ def _keys_in_head(request: Request) -> Iterator[str]:
         yield key
 
 
-async def _key_in_body(request: Request) -> str | None:
-    """Return the key of a body; None if it cannot be parsed, which the route will report."""
-    try:
-        if content_type(request) in FORMS:
-            key = (await form_fields(request, max_files=MAX_FIELDS)).get("api_key")
-        else:
-            body = json.loads(await request.body() or b"null")
-            key = body.get("api_key") if isinstance(body, dict) else None
-    except (ValueError, RecursionError, MultiPartException, HTTPException):
-        return None
-    return key if isinstance(key, str) else None
+def _invalid_key(request: Request, *, wrong: bool) -> APIError:
+    """Return the error: with 401 under /v1/, as OpenAI has it, else with 403, as LibreTranslate has it."""
+    status, code = (401, "invalid_api_key") if request.url.path.startswith("/v1/") else (403, None)
+    where = ", or as api_key in the body" if request.url.path in KEY_IN_BODY else ""
+    missing = f"this server needs an API key: as Authorization: Bearer KEY, or as api_key in the query{where}"
+    return APIError(status, "the API key is wrong" if wrong else missing, code=code)
 
 
 def _hash(key: str) -> bytes:

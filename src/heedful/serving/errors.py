@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from ..errors import HeedfulError, MissingDependencyError
+from ..errors import HeedfulError, MissingDependencyError, NonFiniteOutputError
 
 TYPES = {401: "authentication_error", 403: "permission_error"}  # OpenAI's names
 RETRY_AFTER = 1.0  # seconds, where nothing better is known
@@ -31,6 +31,13 @@ class APIError(Exception):
         super().__init__(message)
         self.status, self.message = status, message
         self.code, self.param, self.retry_after = code, param, retry_after
+
+
+class Busy(APIError):  # noqa: N818  (the client did nothing wrong)
+    """As many requests as may run at the same time are running already."""
+
+    def __init__(self) -> None:
+        super().__init__(503, "the server is busy; try again soon", code="busy")
 
 
 class Overloaded(APIError):  # noqa: N818  (the client did nothing wrong)
@@ -75,6 +82,7 @@ STATUSES = {
     408: "The request did not arrive in time.",
     413: "The request is too large.",
     415: "The route does not support this content type.",
+    429: "The client's running requests need too much work; retry after the seconds in Retry-After.",
     421: "The request is for another host name.",
     500: "An internal error; the server's log has the details under the id in X-Request-ID.",
     501: "The server lacks a package that this needs.",
@@ -107,9 +115,17 @@ def error_response(path: str, refusal: APIError) -> Json:
         kind = TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
         error = {"message": refusal.message, "type": kind, "param": refusal.param, "code": refusal.code}
     headers = {401: {"WWW-Authenticate": "Bearer"}, 408: {"Connection": "close"}}.get(status, {})
-    if status == 503:
+    if status in (429, 503):
         headers["Retry-After"] = str(max(1, math.ceil(refusal.retry_after or RETRY_AFTER)))
     return Json({"error": error}, status, headers)
+
+
+EVENTS, DONE = "text/event-stream", b"data: [DONE]\n\n"  # the type of a stream, and its end
+
+
+def event(data: bytes) -> bytes:
+    """Return JSON as a server-sent event."""
+    return b"data: " + data + b"\n\n"
 
 
 EXPECTED = (APIError, RequestValidationError, HTTPException, HeedfulError)
@@ -125,6 +141,8 @@ def as_api_error(error: Exception) -> APIError | None:
         return APIError(error.status_code, str(error.detail))
     if isinstance(error, MissingDependencyError):
         return APIError(501, str(error))
+    if isinstance(error, NonFiniteOutputError):  # the client did nothing wrong
+        return APIError(500, str(error))
     return APIError(400, str(error)) if isinstance(error, HeedfulError) else None
 
 
@@ -142,8 +160,6 @@ def _invalid(error: RequestValidationError) -> APIError:
     fault = error.errors()[0]
     if isinstance(error.body, bytes):  # it was not parsed as JSON
         return APIError(415, "send JSON with Content-Type: application/json", code="invalid_content_type")
-    if fault["type"] == "json_invalid":
-        return APIError(400, "the body is not valid JSON", code="invalid_json")
     names = [str(name) for name in fault["loc"] if name not in ("body", "query", "path")]
     where = ".".join(names)
     return APIError(400, f"{where or 'the body'}: {fault['msg']}", param=names[0] if names else None)

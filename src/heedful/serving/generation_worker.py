@@ -12,12 +12,14 @@ from ..generation import GenerationConfig, GenerationEngine, GenerationRequest, 
 from ..tasks.predictor import Errors, ItemError
 from ..tasks.text_generator import Answer, IncrementalDetokenizer, TextGenerator, TextParts, joined
 from .errors import DeadlineExceeded
+from .fair_queue import FairQueue
 from .settings import Settings
-from .worker import CORE_BUDGET, ModelWorker, StreamedToken, run_in_thread
+from .threads import run_in_thread
+from .work import CHARACTERS, current_work
+from .worker import CORE_BUDGET, ModelWorker, StreamedToken
 
 FinalToken = tuple[int, float]  # a token that will not change any more, and its logprob
 NO_TOKEN = (-1, 0.0)  # for text that belongs to no token
-CHARACTERS = 4  # of an average token
 
 
 class GenerationWorker(ModelWorker):
@@ -30,7 +32,16 @@ class GenerationWorker(ModelWorker):
         prepare(predictor.module, settings.precision)  # now, so that the first request need not wait for it
         on_cpu = all(weight.device.type == "cpu" for weight in predictor.module.parameters())
         n_threads = CORE_BUDGET.total if on_cpu else 1
-        super().__init__(predictor, settings, GenerationEngine(predictor.module, n_workers=n_threads), n_threads)
+        engine = GenerationEngine(predictor.module, n_workers=n_threads)
+        self._queue = FairQueue(engine)
+        super().__init__(predictor, settings, engine, n_threads)
+
+    @property
+    def waiting(self) -> int:
+        return super().waiting + self._queue.n_waiting
+
+    def _n_ahead(self, most: int) -> int:
+        return min(self.waiting, self._n_admitted + len(self._jobs) + self._queue.n_unfinished(most))
 
     async def predict(self, items: Sequence[str], *, errors: Errors = "raise") -> list[str | ItemError]:
         """Return the best answer to each text."""
@@ -38,41 +49,43 @@ class GenerationWorker(ModelWorker):
         return [answers if isinstance(answers, ItemError) else answers[0].text for answers in several]
 
     async def candidates(self, texts: Sequence[str], *, errors: Errors = "raise", **options: Any) -> list[Any]:
-        config = self._config(options)
+        config, work = self._config(options), current_work()
         async with self._deadline():
             with self._admission(len(texts)):
                 size = sum(map(len, map(str, texts)))
                 refused, encoded, requests = await run_in_thread(size, self._requests, texts, config, errors)
+                work.add(sum(map(_work, requests)))
             futures = [asyncio.wrap_future(_hypotheses(request)) for request in requests]
             try:
-                self._enqueue(lambda: [self._engine.add_request(request) for request in requests])
+                self._enqueue(partial(self._queue.add, work, requests))
                 hypotheses = await asyncio.gather(*futures)
             finally:
-                self._engine.abort(*requests)
+                self._queue.abort(work, requests)
             size = sum(len(each.tokens) for several in hypotheses for each in several)
             decode = self._predictor.decode
             answers = await run_in_thread(CHARACTERS * size, decode, encoded, hypotheses, config.n_best)
             return self._predictor.in_places(answers, refused, errors)
 
     async def stream(self, text: str, **options: Any) -> AsyncGenerator[list[StreamedToken] | Answer, None]:
-        until = asyncio.get_running_loop().time() + self._settings.seconds
+        until, work = asyncio.get_running_loop().time() + self._settings.seconds, current_work()
         with self._admission(1):
             config = self._config(options)
-            _, (parts,), requests = await asyncio.to_thread(self._requests, [text], config)
+            _, (parts,), requests = await run_in_thread(None, self._requests, [text], config)
             requests = [request.as_stream() for request in requests]
+            work.add(sum(map(_work, requests)))
         answers: list[Answer] = []
         for ids, gap, request in zip(parts.ids, parts.gaps, requests, strict=False):
             updates = _TokenUpdates(request)
             texts = _TokenTexts(self._predictor.detokenizer(ids), gap)
             hypothesis: Hypothesis | None = None
             try:
-                self._enqueue(partial(self._engine.add_request, request))
+                self._enqueue(partial(self._queue.add, work, [request]))
                 while hypothesis is None:
                     tokens, hypothesis = await updates.next(until)
                     if batch := [complete for token in tokens for complete in texts.add(*token)]:
                         yield batch
             finally:
-                self._engine.abort(request)
+                self._queue.abort(work, [request])
             answers.append(self._predictor.answer(ids, hypothesis))
             if batch := list(texts.rest(answers[-1].text)):
                 yield batch
@@ -90,6 +103,11 @@ class GenerationWorker(ModelWorker):
         refused = self._predictor.refusals(texts) if errors == "return" else {}
         encoded = self._predictor.encode(text for index, text in enumerate(texts) if index not in refused)
         return refused, encoded, self._predictor.requests([ids for text in encoded for ids in text.ids], config)
+
+
+def _work(request: GenerationRequest) -> int:
+    """Return the most tokens that a request may need: those that are read, and those of all answers."""
+    return request.input_length + request.config.width * request.limit
 
 
 def _hypotheses(request: GenerationRequest) -> Future[list[Hypothesis]]:

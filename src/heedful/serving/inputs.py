@@ -1,4 +1,4 @@
-"""Validates the inputs of clients: forms, and the texts, images and series of each task; never a path.
+"""Validates the inputs of clients: the texts, images and series of each task; never a path.
 
 A small body can expand to a lot of memory: a compressed image to its pixels, nested lists to a padded array.
 """
@@ -8,35 +8,11 @@ import re
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import Any
-from urllib.parse import parse_qsl
-
-from starlette.datastructures import ImmutableMultiDict
-from starlette.requests import Request
 
 from ..errors import DataError, MissingDependencyError
 from ..tasks.predictor import ItemError
 from .errors import APIError
 from .settings import Settings
-
-FORMS = URLENCODED, MULTIPART = ("application/x-www-form-urlencoded", "multipart/form-data")
-MAX_FIELDS = 1000  # or files, of a form
-
-
-def content_type(request: Request) -> str:
-    """Return the content type without its parameters."""
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-async def form_fields(request: Request, *, max_files: int = 0) -> ImmutableMultiDict[str, str]:
-    """Return the text fields of a form; raise ValueError if it is not UTF-8.
-
-    URL-encoded forms are parsed here: Starlette decodes unescaped bytes, as `curl -d` sends them, as Latin-1.
-    """
-    if content_type(request) == URLENCODED:
-        body = (await request.body()).decode("utf-8")
-        return ImmutableMultiDict(parse_qsl(body, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS))
-    async with request.form(max_files=max_files) as form:
-        return ImmutableMultiDict([(name, value) for name, value in form.multi_items() if isinstance(value, str)])
 
 
 def check_overrides(predictor: Any, overrides: Mapping[str, Any], settings: Settings) -> None:
@@ -45,8 +21,13 @@ def check_overrides(predictor: Any, overrides: Mapping[str, Any], settings: Sett
         name = min(overrides)
         reason = f"{name}: this model, for {predictor.task}, does not generate text; leave it out"
         raise APIError(400, reason, param=name)
-    for name, limit in (("max_new_tokens", settings.max_new_tokens), ("n_best", settings.max_n)):
-        if overrides.get(name, 1) > limit:
+    limits = {
+        "max_new_tokens": settings.max_new_tokens,
+        "min_new_tokens": settings.max_new_tokens - 1,  # without the end token
+        "n_best": settings.max_n,
+    }
+    for name, limit in limits.items():
+        if overrides.get(name, 0) > limit:
             raise APIError(400, f"{name}: at most {limit:,} on this server, not {overrides[name]:,}", param=name)
 
 

@@ -1,6 +1,5 @@
 """POST /v1/predict/{model}: one route for the models of every task."""
 
-import asyncio
 import json
 import math
 from functools import partial
@@ -9,14 +8,17 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..errors import NonFiniteOutputError
 from ..tasks.predictor import ItemError
 from ..tasks.text_generator import Answer
+from .bodies import JsonRoute
 from .errors import V1_ERRORS, APIError, Json
 from .inputs import as_inputs, check_overrides
 from .models import Served
 from .state import cancel_on_disconnect, requested_model, server_state
+from .threads import run_in_thread
 
-router = APIRouter(tags=["predict"])
+router = APIRouter(tags=["predict"], route_class=JsonRoute)
 
 MAX_BEAMS = 16
 N_GUESSES = 5  # for each gap in a text
@@ -29,8 +31,6 @@ class PredictRequest(BaseModel):
     """The inputs, and for models that generate text, the fields of GenerationConfig that override the model's."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-
-    api_key: str | None = None  # checked by the admission middleware
 
     inputs: list[str | list[Any]] = Field(
         description="Texts, or pairs of texts for models that compare them; images as PNG or JPEG in base64 or as "
@@ -160,8 +160,8 @@ class Predictions(BaseModel):
 async def predict(request: Request, model: str, body: PredictRequest) -> Json:
     """Run a model of any task on one or several inputs."""
     state, served = server_state(request), requested_model(request, model)
-    overrides = body.model_dump(exclude={"inputs", "api_key"}, exclude_none=True)
-    inputs = await asyncio.to_thread(as_inputs, served.predictor, body.inputs, state.settings)
+    overrides = body.model_dump(exclude={"inputs"}, exclude_none=True)
+    inputs = await run_in_thread(None, as_inputs, served.predictor, body.inputs, state.settings)
     valid = [item for item in inputs if not isinstance(item, ItemError)]
     answers, tokens = await cancel_on_disconnect(request, _answers(request, served, valid, overrides))
     remaining = iter(answers)
@@ -180,7 +180,7 @@ def _output(answer: Any) -> Any:
     try:
         json.dumps(answer, allow_nan=False)
     except ValueError:
-        return {"error": "the model's output is NaN or infinite"}
+        raise NonFiniteOutputError from None
     return answer
 
 

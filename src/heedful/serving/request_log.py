@@ -7,13 +7,15 @@ import secrets
 import sys
 import time
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 from urllib.parse import quote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .settings import is_network
+from .errors import Busy, error_response
+from .settings import Settings, is_network
 from .state import CLIENT_CLOSED, ServerState
 
 log = logging.getLogger("heedful.serving")
@@ -81,35 +83,53 @@ class RequestLogMiddleware:
         try:
             return await self._app(scope, receive, add_headers)
         finally:
-            seconds = time.perf_counter() - start
-            route = getattr(scope.get("route"), "path", "unknown")  # the template; clients must not create labels
-            self._state.metrics.request(route, scope["method"], status, seconds)
-            log.info(self._line(scope, status, seconds), extra={IS_REQUEST: True})
+            _record(self._state, scope, status, time.perf_counter() - start)
 
-    def _line(self, scope: Scope, status: int, seconds: float) -> str:
-        state = scope["state"]
-        fields: dict[str, Any] = {
-            "time": _now(),
-            "peer": self._peer(scope),
-            "method": escape(scope["method"]),
-            "path": path_of(scope),
-            "status": status,
-            "ms": round(seconds * 1000, 1),
-            "model": state.get("model"),
-            "id": state["request_id"],
-        }
-        if self._state.settings.json_log:
-            return json.dumps(fields)
-        return " ".join("-" if value is None else f"{value}" for value in fields.values())
 
-    def _peer(self, scope: Scope) -> str:
-        """Return the client's address: the last one in X-Forwarded-For that is not a trusted proxy."""
-        peer: str = (scope.get("client") or ("-", 0))[0]
-        trusts = self._state.settings.trusts
-        forwarded = ",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")
-        while forwarded and trusts(peer) and is_network(previous := forwarded.pop().strip()) and "/" not in previous:
-            peer = previous
-        return peer
+def busy_response(state: ServerState, scope: Scope) -> bytes:
+    """Record a request that is refused before it reaches the app; return the whole HTTP response."""
+    request_id = secrets.token_hex(8)
+    _record(state, {**scope, "state": {"request_id": request_id}}, 503, 0.0)
+    return _busy_response(scope["path"].startswith("/v1/")).replace(_PLACEHOLDER, request_id.encode())
+
+
+_PLACEHOLDER = b"0" * 16
+
+
+@cache
+def _busy_response(is_v1: bool) -> bytes:
+    response = error_response("/v1/" if is_v1 else "/", Busy())
+    headers = [*response.raw_headers, *((name.encode(), value.encode()) for name, value in HEADERS.items())]
+    lines = [b"%s: %s" % pair for pair in [*headers, (b"X-Request-ID", _PLACEHOLDER)]]
+    return b"\r\n".join([b"HTTP/1.1 503 Service Unavailable", *lines, b"", bytes(response.body)])
+
+
+def _record(state: ServerState, scope: Scope, status: int, seconds: float) -> None:
+    """Count a request and write its line to the log."""
+    route = getattr(scope.get("route"), "path", "unknown")  # the template; clients must not create labels
+    state.metrics.request(route, scope["method"], status, seconds)
+    fields: dict[str, Any] = {
+        "time": _now(),
+        "peer": peer_of(scope, state.settings),
+        "method": escape(scope["method"]),
+        "path": path_of(scope),
+        "status": status,
+        "ms": round(seconds * 1000, 1),
+        "model": scope["state"].get("model"),
+        "id": scope["state"]["request_id"],
+    }
+    as_json, values = state.settings.json_log, fields.values()
+    line = json.dumps(fields) if as_json else " ".join("-" if value is None else f"{value}" for value in values)
+    log.info(line, extra={IS_REQUEST: True})
+
+
+def peer_of(scope: Scope, settings: Settings) -> str:
+    """Return the client's address: the last one in X-Forwarded-For that is not a trusted proxy."""
+    peer: str = (scope.get("client") or ("-", 0))[0]
+    forwarded = ",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")
+    while forwarded and settings.trusts(peer) and is_network(last := forwarded.pop().strip()) and "/" not in last:
+        peer = last
+    return peer
 
 
 def _now() -> str:

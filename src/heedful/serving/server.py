@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 import threading
+import time
 from functools import partial
 from http import HTTPStatus
 from types import FrameType
@@ -24,19 +25,24 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..errors import HeedfulError
 from . import request_log
+from .admission import is_open
+from .request_head import MAX_HEAD, head_error, plain_request
 from .settings import Settings
 from .state import ServerState
 
-MAX_HEAD = 16_384  # bytes of a request line and its headers
 GRACE = 2.0  # seconds that the middleware has to send an error before the connection is closed
 
 
 class TimeoutProtocol(H11Protocol):
-    """Closes connections whose request does not arrive in time, and refuses connections beyond the maximum."""
+    """Closes connections whose request does not arrive in time, and refuses connections beyond the maximum.
 
-    def __init__(self, *args: Any, settings: Settings, **kwargs: Any) -> None:
+    While the server is at its capacity, plain requests are refused here: parsing each of them and running it through
+    the app would cost more time than is left for the requests that are being answered.
+    """
+
+    def __init__(self, *args: Any, server: ServerState, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._settings = settings
+        self._server, self._settings = server, server.settings
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
@@ -47,6 +53,8 @@ class TimeoutProtocol(H11Protocol):
         self._set_timer(self._settings.receive_seconds)
 
     def data_received(self, data: bytes) -> None:
+        if self._refuse(data):
+            return
         if self._timer is None:  # the beginning of a request
             self._set_timer(self._settings.receive_seconds)
         previous = self.cycle
@@ -55,6 +63,15 @@ class TimeoutProtocol(H11Protocol):
             self._set_timer(None)
         elif self.cycle is not previous:  # its headers have arrived
             self._set_timer(self._settings.receive_seconds + GRACE)
+
+    def handle_events(self) -> None:
+        buffered = self.conn.trailing_data[0] if self.conn.their_state is h11.IDLE else b""
+        if error := head_error(buffered) if buffered else None:
+            self.transport.write(raw_error(*error))
+            self.transport.close()
+            self._set_timer(GRACE)
+        if not self.transport.is_closing():
+            super().handle_events()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -75,6 +92,20 @@ class TimeoutProtocol(H11Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         super().connection_lost(error)
         self._set_timer(None)
+
+    def _refuse(self, data: bytes) -> bool:
+        """Refuse a request for a model at once while the server is busy; return False if it was not refused."""
+        idle = self.conn.our_state is self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
+        if not self._server.is_busy or not idle or self.flow.write_paused or self.transport.is_closing():
+            return False
+        scope = plain_request(data)
+        if scope is None or is_open(scope["path"]):
+            return False
+        self._set_timer(None)
+        self._unset_keepalive_if_required()
+        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+        self.transport.write(request_log.busy_response(self._server, {**scope, "client": self.client}))
+        return True
 
     def _is_complete(self) -> bool:
         """Return whether all data of a request have arrived."""
@@ -123,6 +154,7 @@ REASONS = {
 }
 
 SHUTDOWN_SECONDS = 2.0  # after the drain, until the process is ended
+POLL_SECONDS = 0.05  # between two looks at the requests that are still running
 OTHER_FILES = 256  # open files besides connections
 SWITCH_INTERVAL = 0.0005  # seconds of Python until a model's thread yields to the event loop's
 
@@ -161,7 +193,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http=cast("Any", partial(TimeoutProtocol, settings=settings)),
+                http=cast("Any", partial(TimeoutProtocol, server=self.state)),
                 ws="none",
                 loop="asyncio",
                 lifespan="off",
@@ -170,7 +202,7 @@ class Server(uvicorn.Server):
                 proxy_headers=False,  # request_log reads them, from trusted proxies only
                 server_header=False,
                 timeout_keep_alive=settings.keep_alive,
-                timeout_graceful_shutdown=max(1, round(settings.drain_seconds)),
+                timeout_graceful_shutdown=1,  # after `shutdown` has waited
                 h11_max_incomplete_event_size=MAX_HEAD,
             )
         )
@@ -179,6 +211,13 @@ class Server(uvicorn.Server):
         """Refuse new requests, answer the running ones, and stop. Any thread may call it."""
         self.state.draining.set()
         self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Wait for the running requests, while new connections can still learn that the server is draining."""
+        until = time.monotonic() + self.state.settings.drain_seconds
+        while self.state.metrics.running and not self.force_exit and time.monotonic() < until:
+            await asyncio.sleep(POLL_SECONDS)
+        await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self.should_exit:

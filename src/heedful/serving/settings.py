@@ -14,8 +14,9 @@ class Settings(Config):
     One request has at most `max_body` bytes, which arrive within `receive_seconds`; `max_items` texts, images or
     series of `max_characters` each; `max_new_tokens` generated tokens, `max_n` completions and `max_alternatives`
     translations; and takes at most `seconds`. At the same time there are at most `max_connections` connections,
-    `max_concurrency` running requests, and `max_waiting` items that wait for one model; more are refused at once. An
-    idle connection is closed after `keep_alive` seconds. After a signal, running requests have `drain_seconds`.
+    `max_concurrency` running requests, and `max_waiting` items that wait for one model; more are refused at once. A
+    request may need `max_work` tokens (see `work`), all running requests of a client `max_client_work`. An idle
+    connection is closed after `keep_alive` seconds. After a signal, running requests have `drain_seconds`.
 
     Without `api_keys` everyone is admitted. The X-Forwarded-For headers of `trusted_proxies` (addresses or networks)
     are used. Models run on `device`, in `precision` where they generate text. `look` lets clients look inside them.
@@ -34,6 +35,8 @@ class Settings(Config):
     max_connections: int = 2048
     max_concurrency: int = 64
     max_waiting: int = 256
+    max_work: int = 2_097_152
+    max_client_work: int = 4_194_304
     seconds: float = 60.0
     receive_seconds: float = 10.0
     keep_alive: int = 5
@@ -50,7 +53,11 @@ class Settings(Config):
         self.require(0 <= self.port <= 65535, f"port must be from 0 (any free port) to 65535, not {self.port}")
         self.require_positive(
             *("max_body", "max_items", "max_characters", "max_new_tokens", "max_n", "max_connections"),
-            *("max_concurrency", "max_waiting", "keep_alive"),
+            *("max_concurrency", "max_waiting", "max_work", "keep_alive"),
+        )
+        self.require(
+            self.max_client_work >= self.max_work,
+            f"max_client_work, {self.max_client_work:,}, must allow one request of max_work, {self.max_work:,}",
         )
         self.require(
             self.max_connections >= self.max_concurrency,

@@ -78,6 +78,11 @@ class ServerState:
     metrics: Metrics
     draining: Event = field(default_factory=Event)
 
+    @property
+    def is_busy(self) -> bool:
+        """True while as many requests run as may run at the same time."""
+        return self.metrics.running >= self.settings.max_concurrency
+
 
 def server_state(request: Request) -> ServerState:
     """Return the state of the server that handles a request."""

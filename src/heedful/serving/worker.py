@@ -2,19 +2,15 @@
 
 import asyncio
 import logging
-import os
-import sys
 import time
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
-from threading import Condition, Lock, Thread, get_native_id
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from threading import Condition, Lock, Thread
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 
@@ -22,18 +18,18 @@ from ..errors import HeedfulError
 from ..generation import GenerationEngine
 from ..tasks.predictor import Errors, ItemError, listed
 from ..tasks.text_generator import Answer
+from .batch_engine import BatchEngine, BatchRequest
 from .errors import DeadlineExceeded, Overloaded
 from .settings import Settings
+from .threads import lower_priority, run_in_thread
+from .work import current_work, n_tokens
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 log = logging.getLogger("heedful.serving")
 
 SECONDS_TO_END = 5.0  # that `close` waits for the threads; the process ends those that take longer
-NICENESS = 10  # of a model's threads, relative to the event loop's
-MAX_BATCH = 64  # items of several requests in one batch
-SHORT_WORK = 1000  # characters that take less time to process than to send to another thread
+SHARES = 16  # requests that fill the queue, however many items each has
 
 
 class Closed(Overloaded):
@@ -46,11 +42,6 @@ class StreamedToken(NamedTuple):
     text: str
     id: int
     logprob: float
-
-
-async def run_in_thread(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a function that needs no model: in a thread, or directly if it processes few characters (`size`)."""
-    return work(*args, **kwargs) if size <= SHORT_WORK else await asyncio.to_thread(work, *args, **kwargs)
 
 
 class Job(NamedTuple):
@@ -128,77 +119,6 @@ class CoreBudget:
 CORE_BUDGET = CoreBudget(torch.get_num_threads())
 
 
-@dataclass(frozen=True, eq=False)
-class BatchRequest:
-    """The items of one request, and the future that receives their outputs."""
-
-    items: Sequence[Any]
-    future: Future[list[Any]] = field(default_factory=Future)
-
-
-class BatchEngine:
-    """Runs waiting requests as one batch, for models that do not generate text. One thread steps it."""
-
-    def __init__(self, predictor: Any) -> None:
-        self.n_running = 0
-        self._predictor = predictor
-        self._queue: deque[BatchRequest] = deque()
-        self._lock = Lock()
-
-    @property
-    def n_waiting(self) -> int:
-        return sum(len(request.items) for request in [*self._queue])
-
-    def has_work_for(self, worker: int) -> bool:
-        return bool(self._queue)
-
-    def add_request(self, request: BatchRequest) -> None:
-        self._queue.append(request)
-
-    def abort(self, request: BatchRequest) -> None:
-        """Remove a request from the queue; one that is running or finished is ignored."""
-        with self._lock, suppress(ValueError):
-            self._queue.remove(request)
-
-    def step(self, worker: int) -> None:
-        """Run the next batch."""
-        requests = self._take()
-        self.n_running = sum(len(request.items) for request in requests)
-        deliveries = self._predict(requests)
-        self.n_running = 0
-        for deliver in deliveries:
-            deliver()
-
-    def fail_all(self, error: Exception, worker: int) -> None:
-        """Give this error to all requests that wait."""
-        while requests := self._take():
-            for request in requests:
-                request.future.set_exception(error)
-
-    def _predict(self, requests: Sequence[BatchRequest]) -> list[Callable[[], None]]:
-        """Return functions that give every request its outputs."""
-        try:
-            outputs = iter(self._predictor.predict_valid([item for request in requests for item in request.items]))
-        except Exception as error:
-            if len(requests) == 1:
-                return [partial(requests[0].future.set_exception, error)]
-            # Only the request that caused the error may get it.
-            return [deliver for request in requests for deliver in self._predict([request])]
-        return [partial(request.future.set_result, [*islice(outputs, len(request.items))]) for request in requests]
-
-    def _take(self) -> list[BatchRequest]:
-        """Take the next requests that were not cancelled: several small ones, or a large one."""
-        taken: list[BatchRequest] = []
-        count = 0
-        with self._lock:
-            while self._queue and (not count or count + len(self._queue[0].items) <= MAX_BATCH):
-                request = self._queue.popleft()
-                if request.future.set_running_or_notify_cancel():
-                    taken.append(request)
-                    count += len(request.items)
-        return taken
-
-
 class ModelWorker(ABC):
     """A model's engine and the threads that step it. The event loop calls the public methods."""
 
@@ -268,15 +188,22 @@ class ModelWorker(ABC):
     def _admission(self, count: int) -> Iterator[None]:
         """Count items as waiting while they are validated; raise Overloaded if too many wait already.
 
-        A request with more items than may ever wait is admitted when nothing else waits.
+        Requests take turns, so the items of a large one keep others waiting no longer than those of a small one: at
+        most a share of them counts.
         """
-        if self.waiting and self.waiting + count > self._settings.max_waiting:
+        share = max(1, self._settings.max_waiting // SHARES)
+        count = min(count, share)
+        if self._n_ahead(share) + count > self._settings.max_waiting:
             raise Overloaded(max(1.0, self._mean_seconds))
         self._n_admitted += count
         try:
             yield
         finally:
             self._n_admitted -= count
+
+    @abstractmethod
+    def _n_ahead(self, most: int) -> int:
+        """Return the number of items that wait, at most so many of each request."""
 
     def _enqueue(self, put: Callable[[], Any]) -> None:
         """Call `put`, which adds work to the queue, and wake the threads."""
@@ -303,7 +230,7 @@ class ModelWorker(ABC):
     # The threads
 
     def _run(self, thread: int) -> None:
-        _lower_priority()
+        lower_priority()
         try:
             while self._wait_for_work(thread):
                 with CORE_BUDGET.busy(self):
@@ -350,13 +277,6 @@ class ModelWorker(ABC):
             return self._jobs.popleft() if self._jobs else None
 
 
-def _lower_priority() -> None:
-    """Raise this thread's niceness, so that the event loop's thread runs first. Only Linux has it for each thread."""
-    if sys.platform == "linux":
-        thread = get_native_id()
-        os.setpriority(os.PRIO_PROCESS, thread, min(19, os.getpriority(os.PRIO_PROCESS, thread) + NICENESS))
-
-
 class BatchWorker(ModelWorker):
     """A worker for models that do not generate text: it runs waiting requests as one batch."""
 
@@ -365,12 +285,16 @@ class BatchWorker(ModelWorker):
     def __init__(self, predictor: Any, settings: Settings) -> None:
         super().__init__(predictor, settings, BatchEngine(predictor))
 
+    def _n_ahead(self, most: int) -> int:
+        return self._n_admitted + len(self._jobs) + self._engine.n_ahead(most)
+
     async def predict(self, items: Sequence[Any], *, errors: Errors = "raise") -> list[Any]:
         """Validate the items, then predict them together with other requests."""
         items = listed(items, self._predictor.item_name)
+        current_work().add(sum(map(n_tokens, items)))
         async with self._deadline():
             with self._admission(len(items)):
-                refused = await asyncio.to_thread(self._predictor.refusals, items)
+                refused = await run_in_thread(None, self._predictor.refusals, items)
                 if refused and errors == "raise":
                     first = min(refused)
                     raise ItemError(self._predictor.item_name, first, refused[first])

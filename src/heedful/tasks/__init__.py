@@ -16,6 +16,7 @@ from .language_model import CausalLanguageModel
 from .masked import MaskedLanguageModel
 from .predictor import Predictor
 from .question_answering import QuestionAnswerer
+from .shipped import SHIPPED, model_folder, shipped_folder
 from .tagging import Tagger
 from .text_to_text import TextToTextGenerator
 from .translation.predictor import Translator
@@ -66,7 +67,7 @@ def load(folder: str | Path, task: str | None = None, *, device: Device = "cpu")
     """Load a trained model: an object with .task, .module, .tokenizer and .predict(list) → list.
 
     Args:
-        folder: The folder that training or import wrote.
+        folder: The folder that training or import wrote, or the name of a shipped translator: "ko-en" or "en-ko".
         task: The task that the model must be for, such as "translation"; a type checker then knows the result's class.
         device: "cpu", "cuda", or "auto" for a GPU if there is one.
 
@@ -75,7 +76,7 @@ def load(folder: str | Path, task: str | None = None, *, device: Device = "cpu")
 
     >>> heedful.load("runs/ko-en").predict(["나는 책을 읽어요."])
     """
-    place = torch_device(str(device))
+    place, folder = torch_device(str(device)), model_folder(folder)
     bundle = Bundle.read(folder)
     if bundle.task not in PREDICTORS:
         raise BundleError(f"{folder}: {unknown('task', bundle.task, PREDICTORS)}")
@@ -83,6 +84,22 @@ def load(folder: str | Path, task: str | None = None, *, device: Device = "cpu")
         if task not in PREDICTORS:
             raise BundleError(unknown("task", task, PREDICTORS))
         raise BundleError(f"{folder} is a model for {bundle.task}, and not for {task}")
-    model = PREDICTORS[bundle.task].from_bundle(Path(folder), bundle)
+    model = PREDICTORS[bundle.task].from_bundle(folder, bundle)
     model.module.to(place)
     return model
+
+
+def translator(direction: Literal["ko-en", "en-ko"] = "ko-en", *, device: Device = "cpu") -> Translator:
+    """Load a translator that is installed with the package: "ko-en" from Korean to English, "en-ko" back.
+
+    It knows the words of the built-in grammar's course level and common greetings; `heedful.demo.out_of_vocabulary`
+    names other words, about which it can only guess.
+
+    Raises:
+        BundleError: No translator has this name.
+
+    >>> heedful.translator("ko-en").predict(["고양이가 쥐를 잡았다."])
+    """
+    if direction not in SHIPPED:
+        raise BundleError(unknown("translator", direction, SHIPPED))
+    return load(shipped_folder(direction), "translation", device=device)

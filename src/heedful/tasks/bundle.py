@@ -14,7 +14,8 @@ from ..config import Config, FamilyConfig, read_mapping, write_mapping
 from ..data.published_tokenizer import NAME, PublishedTokenizer
 from ..errors import ConfigError, DataError, HeedfulError, unknown
 from ..families import GenerationDefaults, build, config_of
-from ..families.weights import read_weights, write_weights
+from ..families.sizes import check_config
+from ..families.weights import WeightsError, read_weights, stored_shapes, write_weights
 from ..files import sha256_of
 from ..generation import GenerationConfig
 
@@ -57,7 +58,9 @@ class Bundle:
         """Read the bundle in a folder and verify its files; the weights are not loaded yet."""
         folder = Path(folder)
         if not folder.is_dir():
-            raise BundleError(f"{folder} is not a folder; a model is the folder that training wrote (--out)")
+            raise BundleError(
+                f"{folder} is not a folder; a model is the folder that training wrote (--out), or ko-en or en-ko"
+            )
         if not (folder / CONFIG).is_file():
             begun = (folder / "checkpoints").is_dir()
             why = (
@@ -89,9 +92,17 @@ class Bundle:
             raise BundleError(f"{folder}: the settings of the bundle cannot be used: {error}") from None
 
     def module(self, folder: str | Path) -> nn.Module:
-        """Build the model and load its weights, in evaluation mode."""
+        """Build the model and load its weights, in evaluation mode, once their sizes are known to agree."""
+        path = Path(folder) / WEIGHTS
+        shapes = stored_shapes(path)
+        try:
+            check_config(self.model, shapes)
+        except ConfigError as error:
+            raise BundleError(f"{Path(folder) / CONFIG} does not fit {WEIGHTS}: {error}") from None
+        except WeightsError as error:
+            raise WeightsError(f"{path}: {error}") from None
         module: nn.Module = build(self.model)
-        read_weights(module, Path(folder) / WEIGHTS)
+        read_weights(module, path)
         return module.eval()
 
 

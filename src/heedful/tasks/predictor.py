@@ -11,12 +11,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar, overload
 
-from torch import nn
+from torch import Tensor, nn
 
 from ..config import Config, FamilyConfig
 from ..data.labeled_texts import PAIRS, TEXTS
 from ..data.published_tokenizer import NAME
-from ..errors import DataError
+from ..errors import DataError, NonFiniteOutputError
 from ..families import GenerationDefaults, Imported
 from ..lens.trace import hookable_copy
 from .bundle import Bundle
@@ -248,6 +248,13 @@ def in_chunks(items: Iterable[Input], size: int) -> Iterator[list[Input]]:
     remaining = iter(items)
     while chunk := list(islice(remaining, size)):
         yield chunk
+
+
+def finite(output: Tensor) -> Tensor:
+    """Return a model's output; NonFiniteOutputError if it holds NaN or inf."""
+    if not output.isfinite().all():
+        raise NonFiniteOutputError
+    return output
 
 
 def plain(text: object) -> str:

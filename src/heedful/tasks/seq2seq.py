@@ -76,8 +76,9 @@ class Seq2SeqTask(Task[C, D, Batch], Generic[C, D]):
     def defaults(self, config: C, data: D) -> Mapping[str, Mapping[str, Any]]:
         """Return defaults for this amount of data: a tiny model and small batches for little, and early stopping.
 
-        A run from a base keeps the fine-tuning defaults. Optimizer, learning rate, schedule and warm-up are tuned
-        together: they apply only to pre-norm models, and only if none of the four was set explicitly.
+        A run from a base keeps the fine-tuning defaults. Rotary positions are for a model whose preset was not set
+        explicitly. Optimizer, learning rate, schedule and warm-up are tuned together: they apply only to pre-norm
+        models, and only if none of the four was set explicitly.
         """
         if getattr(config, "base", None) is not None:
             return {}
@@ -85,6 +86,9 @@ class Seq2SeqTask(Task[C, D, Batch], Generic[C, D]):
         fewest, few, many = BATCH_TOKENS
         is_small = n_tokens < SMALL_DATA
         model = {"preset": "tiny" if is_small else "small"}
+        chosen = (config.explicit or {}).get("model", {})
+        if is_small and isinstance(chosen, Mapping) and chosen.keys().isdisjoint(("preset", "family")):
+            model["positions"] = "rotary"
         training: dict[str, Any] = {"batch_tokens": min(max(n_tokens // BATCHES, fewest), few) if is_small else many}
         training["steps"] = min(max(EPOCHS * n_tokens // training["batch_tokens"], STEPS[0]), STEPS[1])
         adapted = config.adapted({"model": model, "training": training})

@@ -22,7 +22,7 @@ from ..lens.tokens import tokens_of
 from ..lens.trace import trace
 from .bundle import Bundle, hf_tokenizer
 from .inspection.document import EMPTY, Inspection, check_options, ranked_classes
-from .predictor import Predictor, in_chunks, plain, within
+from .predictor import Predictor, finite, in_chunks, plain, within
 
 BATCH_TOKENS = 4096  # of one batch, padding included
 SEGMENTS = "token_type_ids"  # as transformers calls them
@@ -100,7 +100,8 @@ class TextEncoderPredictor(Predictor[Sequence[str], Output], Generic[Output]):
         keep = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
         segment_ids = segments.to(device) if uses_segments(self.module, self.tokenizer) else None
         out = self.module(ids.to(device), keep.to(device), segments=segment_ids).float().cpu()
-        return [row[:length] if out.dim() == 3 else row for row, length in zip(out, lengths, strict=True)]
+        rows = (row[:length] if out.dim() == 3 else row for row, length in zip(out, lengths, strict=True))
+        return [finite(row) for row in rows]
 
     def prepared(self, text: Any) -> EncodedText:
         """Return the token ids of a text or a pair, special tokens included."""

@@ -42,7 +42,7 @@ from .text_encoder import STRIDE
 HEAD = "head."  # prefix of the names of a head's weights
 PRESET = "bert-mini"
 METADATA = "metadata.json"
-EXAMPLES = "examples.jsonl"  # the validation examples of a WindowTask as they were read
+EXAMPLES = "examples.jsonl"  # examples as they were read, where scores need more than tokens
 TOKENIZER, BASE = "the tokenizer settings", "the base"
 
 FROM_SCRATCH = TrainingConfig(

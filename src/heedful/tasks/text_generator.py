@@ -25,9 +25,10 @@ from ..generation import (
     Stream,
     create_requests,
 )
+from ..lens.inputs import TeacherForced
 from .bundle import Bundle, join_defaults
 from .inspection import Inspection
-from .inspection.generation import inspect_generator
+from .inspection.generation import inspect_generator, read_answer
 from .predictor import Errors, ItemError, OutputKind, Predictor, plain
 
 SOURCE, TARGET = NAME, "target_tokenizer.json"  # the second only where source and target share none
@@ -305,6 +306,10 @@ class TextGenerator(Predictor[str, str]):
     def inspect(self, item: Any, inspection: Inspection, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the document of the answer, or of the option `target`; see `Predictor.inspect`."""
         return inspect_generator(self, item, inspection, options)
+
+    def teacher_forced(self, text: str, answer: str | None = None) -> TeacherForced:
+        """Return the module's inputs to read an answer; see `lens.inputs.teacher_forced`."""
+        return read_answer(self, text, answer)
 
     def detokenizer(self, ids: Sequence[int]) -> IncrementalDetokenizer:
         """Return the detokenizer for the answer to an input in ids."""

@@ -16,7 +16,9 @@ import heedful
 from heedful.config import read_mapping
 from heedful.data.text_batch import TextBatch
 from heedful.errors import ConfigError
+from heedful.tasks.bundle import BundleError
 from heedful.tasks.classification.task import ClassificationTask
+from heedful.tasks.hf_export import export_huggingface
 from heedful.tasks.run import Files, train
 from heedful.training.errors import Interrupted, ResumeError, ResumeWarning
 
@@ -42,6 +44,54 @@ def test_a_separable_task_is_learned(run: Path) -> None:
     answers = model.predict([text for text, _ in rows])
     assert sum(next(iter(answer)) == label for answer, (_, label) in zip(answers, rows, strict=True)) >= 190
     assert all(sum(answer.values()) == pytest.approx(1) and set(answer) == {"neg", "pos"} for answer in answers)
+
+
+@pytest.fixture(scope="module")
+def combined(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with enough validation texts to weigh the linear model, and too few steps for the network to win."""
+    folder = tmp_path_factory.mktemp("combined")
+    file = write_tsv(folder / "reviews.tsv", reviews(1200))
+    train(ClassificationTask(), small_config({"steps": 20}), Files((file,)), folder / "run")
+    return folder / "run"
+
+
+def test_the_answer_is_the_mean_that_validates_best(combined: Path) -> None:
+    model = heedful.load(combined, "classification")
+    weight, ngrams = model.settings.ngram_weight, model.ngrams
+    assert ngrams is not None
+    assert 0 < weight <= 1
+    texts = [text for text, _ in reviews(5, seed=3)]
+    network = torch.stack(model.outputs(texts)).softmax(dim=-1)
+    linear = ngrams.log_probabilities([(text,) for text in texts]).exp()
+    expected = network ** (1 - weight) * linear**weight
+    expected /= expected.sum(dim=-1, keepdim=True)
+    for answer, row in zip(model.predict(texts), expected.tolist(), strict=True):
+        assert [answer[label] for label in model.settings.labels] == pytest.approx(row, abs=1e-5)
+    metrics = read_mapping(combined / "metrics.json")
+    scores = {name: score["value"] for name, score in metrics["validation"]["scores"].items()}
+    assert scores["accuracy"] >= scores["linear"] - 1 >= scores["network"]
+    assert f"n-grams {100 * weight:.0f} %" in (combined / "README.md").read_text()
+    for sample in metrics["samples"][:10]:
+        assert 100 * model.predict([sample["source"]])[0][sample["output"]] == pytest.approx(sample["score"], abs=1e-3)
+
+
+def test_the_export_says_that_the_network_stands_alone(combined: Path, tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="the export has the network alone"):
+        export_huggingface(combined, tmp_path / "out")
+
+
+def test_a_bundle_without_its_linear_model_is_refused(combined: Path, tmp_path: Path) -> None:
+    model = heedful.load(combined, "classification")
+    model.save(tmp_path / "copy")
+    (tmp_path / "copy" / "ngrams.safetensors").write_bytes(b"damaged")
+    with pytest.raises(BundleError, match=r"ngrams\.safetensors"):
+        heedful.load(tmp_path / "copy", "classification")
+
+
+def test_without_combine_the_network_answers_alone(tmp_path: Path) -> None:
+    file = write_tsv(tmp_path / "reviews.tsv", reviews(1200))
+    train(ClassificationTask(), small_config({"steps": 3}, combine=False), Files((file,)), tmp_path / "run")
+    assert heedful.load(tmp_path / "run", "classification").ngrams is None
 
 
 def test_evaluation_matches_predict(run: Path) -> None:

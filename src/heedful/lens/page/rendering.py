@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 LANGUAGES = ("en", "ko")
 ARRAY_NAME = re.compile(r"[A-Za-z0-9_-]+")
 BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
-PLACE = re.compile(r"<!-- (\w+) -->")
+PLACEHOLDER = re.compile(r"<!-- (\w+) -->")
 
 
 def write_page(path: str | Path, document: Mapping[str, Any], *, language: str | None = None) -> None:
@@ -47,16 +47,21 @@ def render(document: Mapping[str, Any], *, language: str | None = None, page: Pa
     arrays = document.get("arrays", {})
     described = {name: {key: array[key] for key in ("shape", "type")} for name, array in arrays.items()}
     parts = {
-        "policy": _policy(script(page)),
+        "policy": content_security_policy(script(page)),
         "style": style(),
         "script": script(page),
         "language": language,
         "title": html.escape(_title(document)),
-        "document": _json({**document, "language": language, "arrays": described}),
+        "document": script_json({**document, "language": language, "arrays": described}),
         "arrays": "".join(_elements(arrays)),
     }
     template = (HERE / "template.html").read_text(encoding="utf-8")
-    return PLACE.sub(lambda match: parts[match[1]], template)
+    return fill_template(template, parts)
+
+
+def fill_template(template: str, parts: Mapping[str, str]) -> str:
+    """Put parts of HTML into the places of a template, `<!-- name -->`."""
+    return PLACEHOLDER.sub(lambda match: parts[match[1]], template)
 
 
 @cache
@@ -69,7 +74,7 @@ def script(page: Page = "look") -> str:
 def modules(page: Page) -> dict[str, str]:
     """Return every module by its path; `messages.js` is generated from the catalogs."""
     catalogs = {language: _messages(language, page) for language in LANGUAGES}
-    return read_modules(HERE / "script") | {"messages.js": f"export const messages = {_json(catalogs)};\n"}
+    return read_modules(HERE / "script") | {"messages.js": f"export const messages = {script_json(catalogs)};\n"}
 
 
 def catalog(language: str) -> dict[str, Any]:
@@ -91,9 +96,10 @@ def _messages(language: str, page: Page) -> dict[str, dict[str, str]]:
 
 
 @cache
-def style() -> str:
-    """Return all style sheets, concatenated in the order of their names."""
-    return "".join(path.read_text(encoding="utf-8") for path in sorted((HERE / "style").glob("*.css")))
+def style(*names: str) -> str:
+    """Return the style sheets of these names, or all, concatenated in the order of their names."""
+    sheets = sorted((HERE / "style").glob("*.css"))
+    return "".join(path.read_text(encoding="utf-8") for path in sheets if not names or path.stem in names)
 
 
 def _title(document: Mapping[str, Any]) -> str:
@@ -101,7 +107,7 @@ def _title(document: Mapping[str, Any]) -> str:
     return f"{title if len(title) <= 80 else title[:79] + '…'} · Heedful"
 
 
-def _policy(code: str) -> str:
+def content_security_policy(code: str) -> str:
     """Return the content security policy: only this script, only embedded images, no network."""
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
     return (
@@ -110,7 +116,7 @@ def _policy(code: str) -> str:
     )
 
 
-def _json(value: object) -> str:
+def script_json(value: object) -> str:
     """Encode as JSON in which no text can end the surrounding script element."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

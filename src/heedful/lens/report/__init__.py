@@ -4,13 +4,24 @@ from pathlib import Path
 
 from ...files import write_text
 from ..page.rendering import render as render_page
-from .data import AttentionMap, Confusion, Continuation, ForecastPlot, ReportData, ScoredSample, ScoreRow, SeenImage
+from .data import (
+    AttentionMap,
+    Confusion,
+    Continuation,
+    CurveChart,
+    ForecastPlot,
+    ReportData,
+    ScoredSample,
+    ScoreRow,
+    SeenImage,
+)
 from .document import report_document
 
 __all__ = [
     "AttentionMap",
     "Confusion",
     "Continuation",
+    "CurveChart",
     "ForecastPlot",
     "ReportData",
     "ScoreRow",

@@ -74,6 +74,15 @@ class ForecastPlot:
 
 
 @dataclass(frozen=True)
+class CurveChart:
+    """Curves over a common x: points (x, y) by the name of the line."""
+
+    title: str
+    x_label: str
+    lines: Mapping[str, Sequence[tuple[float, float]]]
+
+
+@dataclass(frozen=True)
 class Continuation:
     """A prompt and the model's continuation of it."""
 
@@ -93,6 +102,7 @@ class ReportData:
     by_length: Mapping[str, Sequence[tuple[str, int, float]]] = field(default_factory=dict)
     # by model: bucket, how many sentences, score
     comparison: Sequence[Mapping[str, object]] = ()  # a row for each run, under the same headings
+    curves: Sequence[CurveChart] = ()
     confusion: Confusion | None = None
     samples: Sequence[ScoredSample] = ()
     continuations: Sequence[Continuation] = ()

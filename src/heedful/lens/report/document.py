@@ -48,6 +48,14 @@ def report_document(data: ReportData) -> dict[str, Any]:
         "constructions": data.constructions,
         "by_length": _by_length(data.by_length),
         "comparison": _table(data.comparison),
+        "curves": [
+            {
+                "title": chart.title,
+                "x": chart.x_label,
+                "lines": [[name, averaged(xy)] for name, xy in chart.lines.items()],
+            }
+            for chart in data.curves
+        ],
         "confusion": None if data.confusion is None else _confusion(data.confusion),
         "samples": _samples(data.samples),
         "continuations": [[clipped(item.prompt), clipped(item.text)] for item in data.continuations],

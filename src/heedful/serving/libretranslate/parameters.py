@@ -1,6 +1,5 @@
 """The parameters of a LibreTranslate request, sent as JSON, as a form, or in the query."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -8,8 +7,8 @@ from typing import Any, TypeVar
 from fastapi import Request
 from starlette.datastructures import ImmutableMultiDict
 
+from ..bodies import FORMS, content_type, is_json, parsed_body
 from ..errors import APIError
-from ..inputs import FORMS, content_type, form_fields
 from ..settings import Settings
 
 JSON = "application/json"
@@ -32,17 +31,13 @@ class TranslateRequest:
 async def request_parameters(request: Request) -> dict[str, Any]:
     """Return all parameters that are not null by name; those of the body override those of the query."""
     parameters = _fields(request.query_params)
-    if body := await request.body():
-        kind = content_type(request)
-        if kind == JSON or kind.endswith("+json"):
-            parameters |= _members(body)
-        elif kind in FORMS:
-            try:
-                parameters |= _fields(await form_fields(request))
-            except ValueError:
-                raise APIError(400, "Invalid request: a form must be UTF-8 with at most 1,000 fields") from None
-        else:
+    if await request.body():
+        if not is_json(request) and (kind := content_type(request)) not in FORMS:
             raise APIError(415, f"the body must be {JSON}, {FORMS[0]} or {FORMS[1]}, not {kind[:60]!r}")
+        parsed = await parsed_body(request)
+        if not isinstance(parsed, dict | ImmutableMultiDict):
+            raise APIError(400, f"Invalid JSON format: the body must be an object, not {_kind(parsed)}")
+        parameters |= parsed if isinstance(parsed, dict) else _fields(parsed)
     return {name: value for name, value in parameters.items() if value is not None}
 
 
@@ -75,16 +70,6 @@ def requested_texts(parameters: Mapping[str, Any], limits: Settings) -> list[str
 def _fields(fields: ImmutableMultiDict[str, Any]) -> dict[str, Any]:
     """Return fields by name; the values of a repeated field as a list."""
     return {name: values[0] if len(values := fields.getlist(name)) == 1 else values for name in fields}
-
-
-def _members(body: bytes) -> dict[str, Any]:
-    try:
-        parameters = json.loads(body)
-    except (ValueError, RecursionError):
-        raise APIError(400, "Invalid JSON format: the body is not valid JSON") from None
-    if not isinstance(parameters, dict):
-        raise APIError(400, f"Invalid JSON format: the body must be an object, not {_kind(parameters)}")
-    return parameters
 
 
 def _required(name: str, value: T) -> T:

@@ -6,10 +6,11 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from ...demo import unknown_words
+from ..bodies import FORMS
 from ..errors import PLAIN_ERRORS, APIError
-from ..inputs import FORMS
 from ..state import cancel_on_disconnect, note_model, server_state
-from ..worker import run_in_thread
+from ..threads import run_in_thread
 from .languages import DetectedLanguage, Translators, detect, name_of
 from .parameters import FORMATS, JSON, TranslateRequest, request_parameters, requested_texts, translate_request
 from .translating import AUTO, TextTranslation, group_texts, translate_group
@@ -32,6 +33,9 @@ class Translation(_CamelCase):
     errors: list[str | None] = Field(
         default_factory=list,
         description="Only if some of several texts were refused, whose translation is empty: each reason, or null.",
+    )
+    unknown_words: list[str] | list[list[str]] = Field(
+        default_factory=list, description="Only if the model knows its vocabulary: words outside it, which it guessed."
     )
 
 
@@ -117,7 +121,8 @@ async def detected(request: Request) -> list[DetectedLanguage]:
     """Detect which of the served languages a text is in, likeliest first."""
     state = server_state(request)
     texts = requested_texts(await request_parameters(request), state.settings)
-    return detect("\n".join(texts), Translators.of(state.models).languages)
+    text = "\n".join(texts)
+    return await run_in_thread(len(text), detect, text, Translators.of(state.models).languages)
 
 
 @router.get("/languages", openapi_extra=_in_query(_KEY), operation_id="languages_get")
@@ -154,12 +159,13 @@ async def _translation(request: Request, body: TranslateRequest) -> Translation:
     state = server_state(request)
     size = sum(map(len, body.texts))
     groups, detected = await run_in_thread(size, group_texts, body, Translators.of(state.models))
-    translations = [TextTranslation(text, []) for text in body.texts]
+    translations, unknown = [TextTranslation(text, []) for text in body.texts], [list[str]() for _ in body.texts]
     for group in groups:
         note_model(request, group.model)
         translated = await translate_group(group, body.alternatives, state.metrics)
         for index, translation in zip(group.indices, translated, strict=True):
             translations[index] = translation
+            unknown[index] = unknown_words(group.model.predictor, body.texts[index])
     refused = {index: error for index, each in enumerate(translations) if (error := each.error)}
     if refused and len(refused) == len(translations):
         raise APIError(400, f"text 1: {refused[0]}" if body.is_array else refused[0])
@@ -168,6 +174,8 @@ async def _translation(request: Request, body: TranslateRequest) -> Translation:
         fields["detected_language"] = detected
     if refused:
         fields["errors"] = [translation.error for translation in translations]
+    if any(unknown):
+        fields["unknown_words"] = unknown
     if body.alternatives:
         fields["alternatives"] = [translation.alternatives for translation in translations]
     return Translation(**(fields if body.is_array else {name: values[0] for name, values in fields.items()}))

@@ -13,14 +13,17 @@ from typing import Any
 from ...tasks.predictor import ItemError
 from ...tasks.text_generator import Answer
 from ...tasks.translation.inspection import has_attention, look
+from ..errors import APIError
 from ..models import Served
 from ..state import Metrics
+from ..threads import run_in_thread
 from .documents import Document, Segment, Span, assemble, html, plain, texts_of
 from .languages import DetectedLanguage, Translators, detect
 from .parameters import TranslateRequest
 
 AUTO = "auto"
-MAX_SEGMENTS = 128  # sent to a worker at once, so that a long page does not keep other requests waiting
+BATCH_SEGMENTS = 128  # sent to a worker at once
+MAX_SEGMENTS = 16_384  # of a request: every one is an object with its own text, however short
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,13 @@ def group_texts(request: TranslateRequest, translators: Translators) -> tuple[li
     A text without letters, or one that was detected to be in the target language, is in no group: it is not changed.
     """
     target = translators.code(request.target)
-    documents = [html(text) if request.html else plain(text) for text in request.texts]
+    documents: list[Document] = []
+    n_segments = 0
+    for text in request.texts:
+        documents.append(html(text) if request.html else plain(text))
+        n_segments += len(documents[-1])
+        if n_segments > MAX_SEGMENTS:
+            raise APIError(400, f"the texts have more than {MAX_SEGMENTS:,} lines or tags; send several requests")
     detected: list[DetectedLanguage] = []
     if request.source == AUTO:
         likely = translators.likely_sources(target)
@@ -87,12 +96,17 @@ async def translate_group(group: TextGroup, alternatives: int, metrics: Metrics)
     n_tokens = sum(answer.n_tokens for candidates in answers.by_text.values() for answer in candidates)
     errors = [answers.error(document) for document in documents]
     metrics.answered(group.model.name, items=errors.count(None), tokens=n_tokens)
-    return [
-        TextTranslation("", [], error)
-        if error
-        else _assemble(document, [answers.by_text[text] for text in texts_of(document)], alternatives)
-        for document, error in zip(documents, errors, strict=True)
-    ]
+    size = sum(len(part if isinstance(part, str) else part.text) for document in documents for part in document)
+
+    def translations() -> list[TextTranslation]:
+        return [
+            TextTranslation("", [], error)
+            if error
+            else _assemble(document, [answers.by_text[text] for text in texts_of(document)], alternatives)
+            for document, error in zip(documents, errors, strict=True)
+        ]
+
+    return await run_in_thread(size, translations)
 
 
 class AnswerCache:
@@ -112,8 +126,8 @@ class AnswerCache:
         """Translate all segments of documents."""
         done = self.by_text.keys() | self._refused.keys()
         texts = list(dict.fromkeys(text for each in documents for text in texts_of(each) if text not in done))
-        for begin in range(0, len(texts), MAX_SEGMENTS):
-            batch = texts[begin : begin + MAX_SEGMENTS]
+        for begin in range(0, len(texts), BATCH_SEGMENTS):
+            batch = texts[begin : begin + BATCH_SEGMENTS]
             answers = await self._model.worker.candidates(batch, errors="return", **self._overrides)
             for text, candidates in zip(batch, answers, strict=True):
                 if isinstance(candidates, ItemError):

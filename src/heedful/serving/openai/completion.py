@@ -18,7 +18,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from ...tasks.text_generator import Answer
-from ..errors import APIError, Json, as_api_error, error_response
+from ..errors import DONE, EVENTS, APIError, Json, as_api_error, error_response, event
 from ..models import Served
 from ..state import CLIENT_CLOSED, ServerState, cancel_on_disconnect
 from .logprobs import LogprobTracker, TokenLogprob
@@ -253,7 +253,7 @@ class Completions:
 class Events(StreamingResponse):
     """Server-sent events. Generation stops when the client disconnects."""
 
-    media_type = "text/event-stream"
+    media_type = EVENTS
 
     def __init__(self, path: str, completions: Completions, *, usage: bool) -> None:
         self._lines = _lines(path, completions, usage=usage)
@@ -284,20 +284,15 @@ async def _lines(path: str, completions: Completions, *, usage: bool) -> AsyncGe
     started = False
     try:
         async with aclosing(completions.events()) as completed:
-            async for event in completed:
-                if event.choices or usage:
-                    yield _data(Json(event.model_dump(exclude=None if usage else {"usage"})))
+            async for part in completed:
+                if part.choices or usage:
+                    yield event(bytes(Json(part.model_dump(exclude=None if usage else {"usage"})).body))
                     started = True
     except Exception as error:
         if not started:
             raise
         refusal = as_api_error(error)
-        yield _data(error_response(path, refusal or APIError(500, "internal error")))
-        if refusal is None:
+        if refusal is None:  # the middleware logs it and ends the stream
             raise
-        return
-    yield b"data: [DONE]\n\n"
-
-
-def _data(response: Json) -> bytes:
-    return b"data: " + bytes(response.body) + b"\n\n"
+        yield event(bytes(error_response(path, refusal).body))
+    yield DONE

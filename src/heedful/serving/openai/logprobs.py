@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ...tasks.language_model import CausalLanguageModel
 from ..models import Served
+from ..threads import run_in_thread
 from ..worker import ModelWorker, StreamedToken
 from .parameters import CompletionParameters, Prompt
 
@@ -122,7 +123,7 @@ class LogprobTracker:
         for begin in range(1, len(ids), CHUNK):
             chunk = ids[begin : begin + CHUNK]
             scores += await self._model.worker.call(partial(self._replay.score, chunk))
-        return await asyncio.to_thread(self._prompt_logprobs, scores) if self._parameters.echo else []
+        return await run_in_thread(None, self._prompt_logprobs, scores) if self._parameters.echo else []
 
     async def of(self, tokens: Sequence[StreamedToken]) -> Sequence[TokenLogprob | None]:
         """Return the logprobs of the tokens generated last, without offsets; None for a text that is no token's."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import secrets
 from collections import defaultdict
@@ -16,6 +15,7 @@ from ...errors import DataError
 from ...tasks.language_model import CausalLanguageModel
 from ..errors import APIError
 from ..settings import Settings
+from ..threads import run_in_thread
 from .schemas import CompletionRequest
 
 DIFFERENT_IDS = "this model's tokenizer splits the text of these token ids in another way; send the text itself"
@@ -73,7 +73,7 @@ class CompletionParameters:
         n = request.n or 1
         best_of = n if request.best_of is None else request.best_of
         texts = as_texts("" if request.prompt is None else request.prompt, settings, "prompt")
-        prompts = await asyncio.to_thread(lambda: [_prompt(text, index, model) for index, text in enumerate(texts)])
+        prompts = await run_in_thread(None, lambda: [_prompt(text, index, model) for index, text in enumerate(texts)])
         max_tokens = 16 if request.max_tokens is None else request.max_tokens
         if best_of < n:
             raise APIError(400, f"best_of is {best_of}, which is less than n, {n}", param="best_of")

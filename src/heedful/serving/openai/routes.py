@@ -1,6 +1,5 @@
 """OpenAI's routes, for language models and embedders."""
 
-import asyncio
 import base64
 from typing import Any
 
@@ -11,9 +10,11 @@ from fastapi.responses import Response
 from ...errors import DataError
 from ...tasks.embedding import Embedder
 from ...tasks.predictor import ItemError
+from ..bodies import JsonRoute
 from ..errors import V1_ERRORS, APIError, Json
 from ..models import Served
 from ..state import ServerState, cancel_on_disconnect, requested_model, server_state
+from ..threads import run_in_thread
 from .completion import Completions, Events
 from .parameters import DIFFERENT_IDS, CompletionParameters, as_texts, error_at
 from .schemas import (
@@ -32,8 +33,8 @@ async def embed(request: EmbeddingRequest, model: Served, state: ServerState) ->
     """Return a vector for each input, in order."""
     inputs = as_texts(request.input, state.settings, "input")
     predictor = model.predictor
-    texts = await asyncio.to_thread(
-        lambda: [each if isinstance(each, str) else _text(each, n, predictor) for n, each in enumerate(inputs)]
+    texts = await run_in_thread(
+        None, lambda: [each if isinstance(each, str) else _text(each, n, predictor) for n, each in enumerate(inputs)]
     )
     try:
         vectors = await model.worker.predict(texts)
@@ -44,7 +45,7 @@ async def embed(request: EmbeddingRequest, model: Served, state: ServerState) ->
         reason = f"this model's vectors have {size} dimensions and cannot be shortened; leave it out"
         raise APIError(400, reason, param="dimensions")
     state.metrics.answered(model.name, items=len(texts))
-    tokens = await asyncio.to_thread(lambda: sum(len(predictor.prepared(text).ids) for text in texts))
+    tokens = await run_in_thread(None, lambda: sum(len(predictor.prepared(text).ids) for text in texts))
     shape = _base64 if request.encoding_format == "base64" else list
     return EmbeddingList(
         data=[Embedding(index=index, embedding=shape(vector)) for index, vector in enumerate(vectors)],
@@ -68,7 +69,7 @@ def _text(ids: list[int], index: int, model: Embedder) -> str:
     return text
 
 
-router = APIRouter(prefix="/v1", tags=["OpenAI"], responses=V1_ERRORS)
+router = APIRouter(prefix="/v1", tags=["OpenAI"], responses=V1_ERRORS, route_class=JsonRoute)
 
 STREAMED: dict[int | str, dict[str, Any]] = {
     200: {

@@ -35,11 +35,25 @@ def _as_integer(value: Any) -> Any:
 Whole = Annotated[int, BeforeValidator(_as_integer)]
 SOME = Field(min_length=1)
 Ids = Annotated[list[Annotated[Whole, Field(ge=0, lt=2**31)]], SOME]
+
+
+def _check_texts(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    """Check texts or ids without pydantic, which would report an error for each of many thousands."""
+    if isinstance(value, str) or (isinstance(value, list) and value and all(isinstance(item, str) for item in value)):
+        return value
+    several = isinstance(value, list) and value and all(isinstance(ids, list) and ids for ids in value)
+    lists = value if several else [value]
+    integers = [[_as_integer(item) for item in ids] if isinstance(ids, list) else [] for ids in lists]
+    if not all(ids and all(type(item) is int and 0 <= item < 2**31 for item in ids) for ids in integers):
+        raise PydanticCustomError(
+            "texts", "should be a text, a list of texts, a list of token ids, or a list of such lists; no list empty"
+        )
+    return integers if several else integers[0]
+
+
 Texts = Annotated[
     str | Annotated[list[str], SOME] | Ids | Annotated[list[Ids], SOME],
-    _with_message(
-        "texts", "should be a text, a list of texts, a list of token ids, or a list of such lists; no list empty"
-    ),
+    WrapValidator(_check_texts),  # the types are for the schema alone
 ]
 Stop = Annotated[str, StringConstraints(min_length=1)]
 Stops = Annotated[
@@ -52,8 +66,6 @@ class OpenAIRequest(BaseModel):
     """The base of requests. Types are strict: neither "5" nor true is a number."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-
-    api_key: str | None = None  # checked by the admission middleware
 
     model: str
     user: str | None = Field(None, description="Accepted and ignored.")

@@ -122,6 +122,7 @@ export function createApi({ speech }) {
     post: async (path, body, signal) => (await post(path, body, signal)).json(),
     predict: async (name, inputs, signal) => (await (await post(`v1/predict/${model(name)}`, { inputs }, signal)).json()).outputs,
     look: async (name, body, signal) => (await post(`look/${model(name)}`, body, signal)).blob(),
+    document: async (name, body, signal) => (await post(`look/${model(name)}`, { ...body, format: "json" }, signal)).json(),
     async *complete(body, signal) {
       yield* events(await post("v1/completions", { ...body, stream: true }, signal));
     },

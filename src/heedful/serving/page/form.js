@@ -1,9 +1,9 @@
 // What tools are put together from: a head, a text to type, examples to click, the question and its answer side by
 // side, an answer to copy, shares as bars, and a look inside.
 
-import { Refused } from "./api.js";
+import { asking } from "./asking.js";
+import { inside } from "./inside.js";
 import { clear, el, svg } from "./look/dom.js";
-import { complaint } from "./speech.js";
 
 let count = 0;
 export const newId = (name) => `${name}-${(count += 1)}`;
@@ -23,7 +23,7 @@ function head({ speech }, task, models) {
 export function layout(root, context, task, verb, ask, { question, foot, answers, tries, top, heading = "answer", halves = "halves" }) {
   const { models, speech } = context;
   const form = asking(context, verb, ask);
-  const look = inside(context);
+  const look = inside(context, newId("live"));
   root.append(
     head(context, task, models),
     form.listen(el("form", { class: "card" }, top,
@@ -126,63 +126,6 @@ export function icon(path) {
     svg("path", { d: path, fill: "none", stroke: "currentColor", "stroke-width": 1.5, "stroke-linecap": "round", "stroke-linejoin": "round" }));
 }
 
-// One question at a time: the button that asks, the one that stops, and what went wrong, beside the form.
-// `act(signal)` asks and shows the answer. Asking again ends what still runs. What was typed is never touched.
-function asking({ speech }, word, act) {
-  let running = null;
-  const end = () => running?.abort();
-  const go = speech.say("button", word, {}, { type: "submit", class: "go" });
-  const stop = speech.say("button", "stop", {}, { type: "button", class: "plain", hidden: true, onclick: end });
-  const status = el("p", { class: "status soft", role: "status" });
-  const trouble = el("div", { class: "trouble" });
-  const row = el("div", { class: "acts" }, go, stop, status);
-
-  function busy(is) {
-    stop.hidden = !is;
-    row.classList.toggle("busy", is);
-    if (is) status.replaceChildren(speech.say("span", "working"));
-    else clear(status);
-  }
-
-  async function run() {
-    end();
-    const ticket = (running = new AbortController());
-    clear(trouble);
-    busy(true);
-    try {
-      await act(ticket.signal);
-    } catch (error) {
-      if (error instanceof Refused) trouble.append(complaint(speech, error));
-      else if (error.name !== "AbortError") {
-        trouble.append(complaint(speech, new Refused("refusedPage", error.message)));
-        throw error;
-      }
-    } finally {
-      if (running === ticket) {
-        running = null;
-        busy(false);
-      }
-    }
-  }
-
-  // Enter in a one-line field asks; in a text it takes Ctrl or ⌘ with it.
-  function listen(form) {
-    form.addEventListener("submit", (event) => {
-      event.preventDefault();
-      run();
-    });
-    form.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-        event.preventDefault();
-        run();
-      }
-    });
-    return form;
-  }
-
-  return { row, trouble, run, end, listen };
-}
-
 // Shares as bars; those that hardly count are behind a word.
 const FIRST = 8;
 
@@ -203,57 +146,6 @@ export function bars({ speech }, root, sorted, { scores = false } = {}) {
     rest.remove();
   });
   root.append(rest);
-}
-
-// Look inside the answer: the page that `heedful look` writes, here in a frame that can reach nothing, to open, to save.
-const MAY = "allow-scripts allow-downloads";
-
-// `offer` takes what can be looked at: {label, name, body} each, where body is what the route wants to know.
-function inside(context) {
-  const { api, served, speech, state } = context;
-  let offered = [];
-  let address = null; // of the page in the frame
-  const which = el("select", { "data-say-aria-label": "whichSentence" });
-  const output = el("div", { class: "shown" });
-  const form = asking(context, "look", open);
-  const root = form.listen(el("form", { class: "inside", hidden: true },
-    el("div", { class: "offer" }, el("div", {}, speech.say("h2", "lookTitle"), speech.say("p", "lookWhy", {}, { class: "soft" })),
-      el("div", { class: "choice" }, which, form.row)),
-    form.trouble, output));
-
-  function close() {
-    clear(output);
-    if (address) URL.revokeObjectURL(address);
-    address = null;
-  }
-
-  async function open(signal) {
-    const { name, body } = offered[which.selectedIndex];
-    const page = await api.look(name, { ...body, language: speech.language() }, signal);
-    close();
-    address = URL.createObjectURL(new Blob([page], { type: "text/html;charset=utf-8" }));
-    const hash = `#language=${speech.language()}&theme=${state.get("theme")}`;
-    const frame = el("iframe", { src: address + hash, sandbox: MAY, "data-say-title": "lookTitle", title: speech.t("lookTitle") });
-    output.append(
-      el("div", { class: "links" },
-        speech.say("a", "openTab", {}, { href: address + hash, target: "_blank", rel: "noopener" }),
-        speech.say("a", "saveFile", {}, { href: address, download: `look-${name}.html` })),
-      frame);
-    output.scrollIntoView({ behavior: "smooth", block: "nearest" });
-  }
-
-  function offer(list) {
-    form.end();
-    close();
-    clear(form.trouble);
-    offered = served.look ? list : [];
-    root.hidden = !offered.length;
-    clear(which).append(...offered.map((item) => el("option", {}, item.label)));
-    which.hidden = offered.length < 2;
-    which.selectedIndex = 0;
-  }
-
-  return { root, offer };
 }
 
 // A tool that asks a model about the texts in its boxes. `show(answer, input)` puts what the model says on the page;

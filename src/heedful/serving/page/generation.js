@@ -84,6 +84,9 @@ export function translate(root, context) {
     answer.lang = others.lang = options.target;
     answer.textContent = response.translatedText;
     clear(others);
+    if (response.unknownWords?.length) {
+      others.append(speech.say("p", "unknownWords", { words: response.unknownWords.join(", ") }, { role: "note", lang: speech.language() }));
+    }
     if (response.alternatives?.length) {
       others.append(speech.say("h2", "alternatives", {}, { lang: speech.language() }),
         el("ol", {}, response.alternatives.map((item) => el("li", { dir: "auto" }, differing(item, response.translatedText)))));

@@ -6,31 +6,33 @@ in a language it knows.
 The Content-Security-Policy lets a browser run the server's own scripts only and connect to this server only.
 """
 
-import asyncio
 import base64
 import hashlib
 import json
 import unicodedata
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
 from ...data.text_tokenizers import encode
+from ...demo import unknown_words
 from ...errors import DataError
 from ...lens import page as look_page
 from ...lens.document import n_parameters
 from ...lens.page import render
 from ...lens.page.rendering import script, style
-from ...tasks.inspection import inspect
+from ...tasks.inspection import inspect, inspect_ablated
 from ...tasks.predictor import ItemError
-from ..errors import PLAIN_ERRORS, APIError
+from ..bodies import JsonRoute
+from ..errors import PLAIN_ERRORS, APIError, Json
 from ..inputs import as_inputs, check_overrides
 from ..models import Served
 from ..state import cancel_on_disconnect, requested_model, server_state
+from ..threads import run_in_thread
 
 # Of every page. The other security headers are those of all responses.
 POLICY = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"
@@ -63,12 +65,17 @@ def _hash(text: str) -> str:
 
 MAX_TOKENS = 400  # a page with more is slow to render and hard to read
 MAX_BEAMS = 8
+MAX_HEADS = 1024  # that a client can turn off: those of a large model
+HeadName = Annotated[str, Field(pattern=r"^(encoder|decoder|cross)\.\d{1,3}\.\d{1,3}$")]
 
 Language = Literal["en", "ko"]
 
 
 class LookRequest(BaseModel):
     """A request for a look page. `input` is a text, a pair of texts, an image in base64, or a series.
+
+    The model runs without the heads in `ablate`, and the document then says what that changes. With the `format`
+    "json" the answer is the page's document, from which an open page redraws itself.
 
     The other fields are for models that generate text. A `temperature` above 0 samples with the `seed`, and 0 turns
     sampling off; without it, the model's own settings are used.
@@ -80,10 +87,12 @@ class LookRequest(BaseModel):
     temperature: float | None = Field(default=None, ge=0, le=2)
     seed: int | None = Field(default=None, ge=0, lt=2**63)
     max_new_tokens: int | None = Field(default=None, ge=1)
+    ablate: list[HeadName] = Field(default=[], max_length=MAX_HEADS)
+    format: Literal["html", "json"] = "html"
 
 
-async def _look(request: Request, name: str, body: LookRequest) -> HTMLResponse:
-    """Return a look page, which the model's worker renders between other requests."""
+async def _look(request: Request, name: str, body: LookRequest) -> Response:
+    """Return a look page or its document, which the model's worker computes between other requests."""
     served, settings = requested_model(request, name), server_state(request).settings
     if not settings.look:
         raise APIError(403, "this server does not let clients look inside its models")
@@ -95,17 +104,21 @@ async def _look(request: Request, name: str, body: LookRequest) -> HTMLResponse:
         if (temperature := overrides.pop("temperature", None)) is not None:
             overrides |= {"sample": True, "temperature": temperature} if temperature else {"sample": False}
     try:
-        (item,) = await asyncio.to_thread(as_inputs, predictor, [body.input], settings)
+        (item,) = await run_in_thread(None, as_inputs, predictor, [body.input], settings)
         if isinstance(item, ItemError):
             raise item
     except ItemError as error:
         raise APIError(400, error.reason, param="input") from None
 
-    def page() -> str:
+    def look() -> Response:
         _check_tokens(predictor, item, overrides)
-        return render(inspect(predictor, item, name=served.name, language=body.language, **overrides))
+        options = {"name": served.name, "language": body.language, **overrides}
+        inspected = inspect_ablated(predictor, item, body.ablate, **options) if body.ablate else None
+        document = {**(inspected or inspect(predictor, item, **options)), "served": True}
+        document["unknown_words"] = unknown_words(predictor, item)
+        return Json(document) if body.format == "json" else HTMLResponse(render(document), headers=look_headers())
 
-    return HTMLResponse(await cancel_on_disconnect(request, served.worker.call(page)), headers=look_headers())
+    return await cancel_on_disconnect(request, served.worker.call(look))
 
 
 def _check_tokens(predictor: Any, item: Any, overrides: dict[str, Any]) -> None:
@@ -251,7 +264,7 @@ FILES = {
     "messages.js": f"export const messages = {json.dumps(CATALOGS, ensure_ascii=False)};\n".encode(),
 }
 
-router = APIRouter(tags=["page"])
+router = APIRouter(tags=["page"], route_class=JsonRoute)
 
 
 @router.get("/", include_in_schema=False, response_class=HTMLResponse)
@@ -277,12 +290,12 @@ def file(name: str) -> Response:
 
 
 @router.get("/look/{model}", response_class=HTMLResponse, responses=PLAIN_ERRORS)
-async def look_by_address(request: Request, model: str, text: str, language: Language = "en") -> HTMLResponse:
+async def look_by_address(request: Request, model: str, text: str, language: Language = "en") -> Response:
     """Return a look page for a text, to be opened in a browser."""
     return await _look(request, model, LookRequest(input=text, language=language))
 
 
 @router.post("/look/{model}", response_class=HTMLResponse, responses=PLAIN_ERRORS)
-async def look_inside(request: Request, model: str, body: LookRequest) -> HTMLResponse:
-    """Return a look page for a text, an image or a series."""
+async def look_inside(request: Request, model: str, body: LookRequest) -> Response:
+    """Return a look page for a text, an image or a series, or its document."""
     return await _look(request, model, body)

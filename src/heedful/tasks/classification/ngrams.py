@@ -1,16 +1,24 @@
-"""A linear model over word and character n-grams: the rival of every text classifier.
+"""A linear model over word and character n-grams: the rival of every text classifier, and a part of its answer.
 
-Logistic regression over TF-IDF of hashed n-grams: words and pairs of words, and 2 to 5 characters within a word.
+Logistic regression over TF-IDF of hashed n-grams, scaled by the log-count ratios of naive Bayes (Wang and Manning,
+2012). The n-grams are words and pairs of words, and 2 to 5 characters within a word.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 from zlib import crc32
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors.torch import save_file
+from torch import Tensor
+from torch.nn import functional as F
 
+from ...families.weights import finite_tensors
+from ...files import replacing
+from ..bundle import BundleError
 from ..linear_classifier import SparseRows, fit_linear
 from ..predictor import in_chunks
 
@@ -23,24 +31,85 @@ Integers = NDArray[Any]
 
 
 class NgramClassifier:
-    """A linear classifier of texts, or of pairs of texts, trained on creation."""
+    """A linear classifier of texts, or of pairs of texts.
 
-    def __init__(self, examples: Sequence[Sequence[str]], labels: Sequence[int], n_classes: int) -> None:
-        self.n_kinds = 2 * max(map(len, examples))  # of n-grams: words and characters of each text
-        self.n_hashes = max(1, min(MAX_HASHES, MAX_WEIGHTS // (self.n_kinds * n_classes)))
-        self.width = self.n_kinds * self.n_hashes
-        counts = [self._count(chunk) for chunk in in_chunks(examples, CHUNK)]
-        n_documents = sum(np.bincount(keys % self.width, minlength=self.width) for _, keys, _ in counts)
-        self.idf = (np.log((1 + len(examples)) / (1 + n_documents)) + 1).astype(np.float32)
-        self.feature = (np.cumsum(n_documents > 0) * (n_documents > 0)).astype(np.int32)  # 0: not in training
-        bags = SparseRows(*map(torch.cat, zip(*(self._bags(*part) for part in counts), strict=True)))
-        shape = int(self.feature.max()) + 1, n_classes
-        self.weights, self.bias = fit_linear(bags.times, bags.transposed(shape[0]).times, labels, shape, PENALTY)
+    Attributes:
+        n_kinds: kinds of n-grams: words, and characters, of each text.
+        n_hashes: hashes of each kind.
+        ids: (F,), the n-grams that training texts have, as kind · n_hashes + hash.
+        frequencies: (F,), how many training texts have each.
+        n_examples: how many training texts there were.
+        weights: (F + 1, C); row 0 stands for all n-grams that no training text has.
+        bias: (C,).
+    """
 
-    def predict(self, examples: Sequence[Sequence[str]]) -> list[int]:
-        """Return the likeliest class of each example."""
+    weights: Tensor
+    bias: Tensor
+
+    def __init__(self, n_kinds: int, n_hashes: int, ids: Integers, frequencies: Integers, n_examples: int) -> None:
+        self.n_kinds, self.n_hashes, self.width = n_kinds, n_hashes, n_kinds * n_hashes
+        self.ids, self.frequencies, self.n_examples = ids, frequencies, n_examples
+        self.feature = np.zeros(self.width, np.int32)
+        self.feature[ids] = np.arange(1, len(ids) + 1)
+        n_documents = np.zeros(self.width)
+        n_documents[ids] = frequencies
+        self.idf = (np.log((1 + n_examples) / (1 + n_documents)) + 1).astype(np.float32)
+
+    @classmethod
+    def fit(cls, examples: Sequence[Sequence[str]], labels: Sequence[int], n_classes: int) -> Self:
+        """Return a classifier trained on texts (of each example one or two) and their classes."""
+        n_kinds = 2 * max(map(len, examples))
+        n_hashes = max(1, min(MAX_HASHES, MAX_WEIGHTS // (n_kinds * n_classes)))
+        nothing = np.zeros(0, np.int32)
+        counts = [cls(n_kinds, n_hashes, nothing, nothing, 0)._count(chunk) for chunk in in_chunks(examples, CHUNK)]
+        width = n_kinds * n_hashes
+        each = (np.bincount(keys % width, minlength=width) for _, keys, _ in counts)
+        frequencies = sum(each, start=np.zeros(width, np.int64))
+        (ids,) = np.nonzero(frequencies)
+        model = cls(n_kinds, n_hashes, ids.astype(np.int32), frequencies[ids].astype(np.int32), len(examples))
+        bags = SparseRows(*map(torch.cat, zip(*(model._bags(*part) for part in counts), strict=True)))
+        columns, shape = bags.transposed(len(ids) + 1), (len(ids) + 1, n_classes)
+        ratios = log_count_ratios(columns, labels, n_classes)
+        weights, model.bias = fit_linear(
+            lambda weights: bags.times(weights * ratios),
+            lambda errors: columns.times(errors) * ratios,
+            labels,
+            shape,
+            PENALTY,
+        )
+        model.weights = (weights * ratios).half().float()  # as `save` writes them
+        return model
+
+    def log_probabilities(self, examples: Sequence[Sequence[str]]) -> Tensor:
+        """Return the log-probability of each class (N, C)."""
         bags = (self._bags(*self._count(chunk)) for chunk in in_chunks(examples, CHUNK))
-        return [index for rows in bags for index in (rows.times(self.weights) + self.bias).argmax(dim=-1).tolist()]
+        return torch.cat([rows.times(self.weights) + self.bias for rows in bags]).log_softmax(dim=-1)
+
+    def save(self, path: Path) -> None:
+        """Write the model atomically, as safetensors."""
+        arrays = {"ids": self.ids, "frequencies": self.frequencies}
+        sizes = np.array([self.n_kinds, self.n_hashes, self.n_examples])
+        tensors = {name: torch.from_numpy(array) for name, array in {**arrays, "sizes": sizes}.items()}
+        with replacing(path) as partial:
+            save_file({**tensors, "weights": self.weights.half(), "bias": self.bias}, partial)
+            partial.chmod(0o644)  # the library makes it the owner's alone
+
+    @classmethod
+    def load(cls, path: Path, n_classes: int) -> Self:
+        """Read what `save` wrote; BundleError if it is damaged or of another model."""
+        try:
+            tensors = finite_tensors(path)
+            ids, frequencies = tensors["ids"].numpy(), tensors["frequencies"].numpy()
+            weights, bias, sizes = tensors["weights"].float(), tensors["bias"], tensors["sizes"].tolist()
+            if weights.shape != (len(ids) + 1, n_classes) or bias.shape != (n_classes,):
+                raise ValueError(f"its weights are of shape {tuple(weights.shape)}, for {n_classes} classes")
+            if sizes[0] not in (2, 4) or not 0 < sizes[1] <= MAX_HASHES or len(sizes) != 3 or (ids < 0).any():
+                raise ValueError(f"its sizes are {sizes}")
+            model = cls(sizes[0], sizes[1], ids, frequencies, sizes[2])
+        except (KeyError, ValueError, IndexError) as error:
+            raise BundleError(f"{path} cannot be read: {error}") from None
+        model.weights, model.bias = weights, bias
+        return model
 
     def _count(self, examples: Sequence[Sequence[str]]) -> tuple[int, Integers, Integers]:
         """Return the number of examples; the different n-grams of all, as row · width + hash; how often each occurs."""
@@ -59,6 +128,14 @@ class NgramClassifier:
         values /= np.sqrt(np.bincount(kinds, values**2)[kinds]).astype(np.float32)
         lengths = np.bincount(keys // self.width, minlength=n)
         return SparseRows(*map(torch.from_numpy, (self.feature[ids], values, lengths)))
+
+
+def log_count_ratios(columns: SparseRows, labels: Sequence[int], n_classes: int) -> Tensor:
+    """Return (F, C): how much likelier a feature is in a class than outside it, as naive Bayes counts (plus one)."""
+    one_hot = F.one_hot(torch.tensor(labels), n_classes).float()
+    counts = columns._replace(values=(columns.values > 0).float()).times(one_hot)
+    inside, outside = counts + 1, counts.sum(dim=1, keepdim=True) - counts + 1
+    return (inside / inside.sum(dim=0)).log() - (outside / outside.sum(dim=0)).log()
 
 
 def ngrams(texts: Sequence[str]) -> Iterator[tuple[Integers, Integers]]:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
@@ -16,10 +16,12 @@ from ...errors import ConfigError, DataError, unknown
 from ...families import Imported
 from ...lens.recorder import record
 from ...lens.report import AttentionMap
-from ..bundle import CONFIG
+from ..bundle import CONFIG, Bundle
 from ..predictor import OutputKind
 from ..text_encoder import EncodedText, InspectedText, Text, TextEncoderPredictor, checkpoint_labels, display_text
+from .ngrams import NgramClassifier
 
+NGRAMS_FILE = "ngrams.safetensors"
 Meaning = Literal["one", "several", "score"]
 USUAL_PROBLEM = "single_label_classification"
 PROBLEMS: dict[str, Meaning] = {  # as transformers names what the numbers mean
@@ -46,9 +48,11 @@ class ClassifierSettings(Config):
     max_tokens: int | None = None
     cut: bool = False
     texts: Literal[1, 2] | None = None
+    ngram_weight: float = 0.0  # The weight of the linear model over n-grams in the answer; the network has the rest
 
     def check(self) -> None:
         self.require_positive("max_tokens")
+        self.require(0 <= self.ngram_weight <= 1, f"ngram_weight is from 0 to 1, not {self.ngram_weight}")
         twice = sorted(label for label, times in Counter(self.labels).items() if times > 1)
         self.require(not twice, f"the labels {', '.join(twice)} occur twice")
 
@@ -71,6 +75,7 @@ class Classifier(TextEncoderPredictor[dict[str, float]]):
     settings_class: ClassVar[type[Config]] = ClassifierSettings
     output_kind: ClassVar[OutputKind] = "labels"
     accepts_pairs: ClassVar[bool] = True
+    ngrams: NgramClassifier | None = None  # a baseline that has a part in the answer, where it has a weight
 
     @property
     def takes_pairs(self) -> bool:
@@ -85,10 +90,29 @@ class Classifier(TextEncoderPredictor[dict[str, float]]):
                 f"{n_truncated:,} of {len(texts):,} texts are longer than {self.limit:,} tokens and were truncated"
             )
             warnings.warn(message, stacklevel=2)
+        answers = [meant(output) for output in outputs]
+        if self.ngrams is not None and answers:
+            baseline = self.ngrams.log_probabilities([(text,) if isinstance(text, str) else text for text in texts])
+            answers = list(pooled(torch.stack(outputs), baseline, self.settings.ngram_weight))
         return [
-            dict(sorted(zip(self.settings.labels, meant(output).tolist(), strict=True), key=lambda pair: -pair[1]))
-            for output in outputs
+            dict(sorted(zip(self.settings.labels, answer.tolist(), strict=True), key=lambda pair: -pair[1]))
+            for answer in answers
         ]
+
+    def save_files(self, folder: Path) -> Sequence[str]:
+        """Write the linear model over n-grams, if it has a part in the answer."""
+        names = super().save_files(folder)
+        if self.ngrams is None:
+            return names
+        self.ngrams.save(folder / NGRAMS_FILE)
+        return (*names, NGRAMS_FILE)
+
+    @classmethod
+    def from_bundle(cls, folder: Path, bundle: Bundle) -> Self:
+        classifier = super().from_bundle(folder, bundle)
+        if classifier.settings.ngram_weight:
+            classifier.ngrams = NgramClassifier.load(folder / NGRAMS_FILE, len(classifier.settings.labels))
+        return classifier
 
     def prepared(self, text: Any) -> EncodedText:
         """Return the token ids of one text or two, as many as the model was trained on."""
@@ -133,9 +157,23 @@ class Classifier(TextEncoderPredictor[dict[str, float]]):
         return ClassifierSettings(labels=checkpoint_labels(checkpoint), means=PROBLEMS[problem])
 
     def hf_files(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Add to the model's config how its numbers are interpreted."""
+        """Add to the model's config how its numbers are interpreted; warn that only the network is published."""
+        if weight := self.settings.ngram_weight:
+            reason = f"whose share in this model's answer is {100 - 100 * weight:.0f} %"
+            warnings.warn(f"the export has the network alone, {reason}; train with --set combine=false", stacklevel=2)
         problem = next(name for name, meaning in PROBLEMS.items() if meaning == self.settings.means)
         return {CONFIG: {**config, "problem_type": problem}}
+
+
+def pooled(logits: Tensor, baseline: Tensor, weight: float) -> Tensor:
+    """Return probabilities (N, C): the weighted geometric mean of the network's and of a baseline's, scaled to 1.
+
+    Args:
+        logits: the network's (N, C).
+        baseline: log-probabilities (N, C).
+        weight: the baseline's, from 0 to 1.
+    """
+    return torch.lerp(logits.log_softmax(dim=-1), baseline.to(logits.dtype), weight).softmax(dim=-1)
 
 
 def attention_map(classifier: Classifier, text: Text) -> AttentionMap:

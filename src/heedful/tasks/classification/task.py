@@ -3,11 +3,13 @@
 Shapes: N texts, C classes.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from random import Random
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -22,6 +24,7 @@ from ...data.store import TokenStore
 from ...data.text_batch import TextBatch, TextLoader
 from ...data.text_tokenizers import EncoderTokenizerConfig
 from ...errors import ConfigError, DataError
+from ...files import write_text
 from ...lens.report import Confusion, ScoredSample
 from ...training.loss import Loss, loss_of
 from ...training.objective import Monitor
@@ -29,18 +32,21 @@ from ..class_scores import baseline_scores, class_scores, class_table
 from ..predictor import in_chunks
 from ..rivals import Rival
 from ..run import DataReport, Files, Refusals, TooLittleDataError
-from ..run.task import left_out
+from ..run.task import DATA, TRAIN, VALID, Split, left_out
+from ..scoring import Score
 from ..text_encoder import Text, display_text, uses_segments
-from ..text_encoder_task import EncodedRow, TextData, TextEncoderConfig, TextEncoderTask, TextMetadata
+from ..text_encoder_task import EXAMPLES, EncodedRow, TextData, TextEncoderConfig, TextEncoderTask, TextMetadata
 from .ngrams import NgramClassifier
-from .predictor import Classifier, ClassifierSettings, attention_map
+from .predictor import NGRAMS_FILE, Classifier, ClassifierSettings, attention_map, pooled
 
 SAMPLES = 200  # validation texts in metrics.json
 MAX_TITLE_LABELS = 12
 MAX_ATTENTION_MAPS = 2  # texts whose attention is drawn
 MAX_MAP_TOKENS = 30
 CHUNK = 1024  # texts evaluated at once
-NGRAM_TEXTS, NGRAM_TOKENS = 50_000, 2_000_000  # at most, that the linear model is fitted on
+NGRAM_TEXTS, NGRAM_CHARACTERS = 50_000, 10_000_000  # at most, that the linear model is fitted on
+FEWEST = 100  # validation texts, to choose the weight of the linear model
+GRID = [step / 10 for step in range(11)]  # of weights
 
 # Defaults for few training texts (docs/classification.md has the figures), where no model was chosen.
 FEW = 10_000  # texts
@@ -59,12 +65,15 @@ class ClassificationConfig(TextEncoderConfig):
     head: ClassVar[str] = "classes"
     supports_r_drop: ClassVar[bool] = True
 
+    combine: bool = True  # Answer with a mean of network and linear model, weighted by the validation texts
+
 
 class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, TextBatch]):
     """Text classification: which class a text, or a pair of texts, belongs to."""
 
     name: ClassVar[str] = Classifier.task
     predictor_class: ClassVar[type[Any]] = Classifier
+    artifacts: ClassVar[tuple[str, ...]] = (*TextEncoderTask.artifacts, f"{DATA}/{EXAMPLES}", NGRAMS_FILE)
     config_class: ClassVar[type[Any]] = ClassificationConfig
     stratified: ClassVar[bool] = True
     counted: ClassVar[str] = "texts"
@@ -140,6 +149,16 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
             "training": {**FEW_TEXTS_TRAINING, "batch_tokens": batch, "validate_every": epoch},
         }
 
+    def write_examples(self, folder: Path, split: Split[LabeledText]) -> None:
+        """Write the validation texts and a sample of those for training as JSON lines, for the linear model."""
+        parts = {VALID: split.valid(), TRAIN: sample(split.train(), NGRAM_TEXTS)}
+        lines = (
+            json.dumps([part, example.place, example.label, *example.texts], ensure_ascii=False)
+            for part, examples in parts.items()
+            for example in examples
+        )
+        write_text(folder / EXAMPLES, "".join(f"{line}\n" for line in lines))
+
     # The objective.
 
     def build(self) -> nn.Module:
@@ -184,11 +203,34 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
         return {"loss": float(-np.log(right).mean()), **{name: score.value for name, score in result.scores.items()}}
 
     def final_evaluation(self, predictor: Classifier) -> dict[str, Any]:
-        """Score all validation texts; as baselines, always predict the most common class, and a linear model."""
-        probabilities = self._probabilities(predictor.module)
+        """Weigh the linear model by the validation texts, and score all of these.
+
+        Baselines are the most common class, the linear model, and the network alone where that has a part.
+        """
+        logits = torch.from_numpy(self._probabilities(predictor.module)).log()
+        train, texts = self._examples()
+        labels = [self.labels.index(label) for label, _ in train]
+        linear = NgramClassifier.fit([example for _, example in train], labels, len(self.labels))
+        baseline = linear.log_probabilities(texts).double()
+        weight, note = 0.0, ""
+        if self.config.combine and len(texts) >= FEWEST:
+            weight = best_weight(logits, baseline, self.true)
+        if weight:
+            predictor.ngrams, predictor.settings = linear, predictor.settings.changed(ngram_weight=weight)
+            network, ngrams = round(100 - 100 * weight), round(100 * weight)
+            note = f"The answer is a weighted mean, as validates best: network {network} %, n-grams {ngrams} %."
+        probabilities = pooled(logits, baseline, weight).numpy()
         validation = class_scores(self.true.tolist(), probabilities, self.labels).to_dict()
-        validation["scores"] |= self._baselines()
-        return {"validation": validation, "samples": self._samples(probabilities)}
+        classes, predicted = targets(self.data.train)[:, 0], baseline.argmax(dim=-1).numpy()
+        validation["scores"] |= baseline_scores(classes, self.true, self.labels, predicted, "n-grams", len(train))
+        if weight:
+            right = 100.0 * float((logits.argmax(dim=-1).numpy() == self.true).mean())
+            validation["scores"]["network"] = Score("accuracy of the network alone", right).to_dict()
+        return {"validation": validation, "samples": self._samples(probabilities), "combination": note}
+
+    def verdicts(self, metrics: Mapping[str, Any]) -> list[str]:
+        """Return what share the linear model has, and comparisons with the rivals."""
+        return [*filter(None, [metrics.get("combination")]), *super().verdicts(metrics)]
 
     def title(self, predictor: Classifier) -> str:
         labels = predictor.settings.labels
@@ -269,21 +311,18 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
         probabilities[rows] = torch.cat(outputs).cpu().numpy()
         return probabilities
 
-    def _baselines(self) -> dict[str, Any]:
-        """Return the scores of the most common class, and of a linear model over n-grams of the training texts."""
-        train, decode = self.data.train, self.data.tokenizer.decode
-        limit = min(NGRAM_TEXTS, int(NGRAM_TOKENS / train.lengths[:, 0].mean()))
-        rows = np.random.default_rng(0).permutation(len(train))[:limit]
-
-        def texts(store: TokenStore, row: int) -> tuple[str, ...]:
-            ids, (_, second) = store[row]
-            parts = (ids[:second], ids[second:]) if second < len(ids) else (ids,)
-            return tuple(decode(part.tolist()) for part in parts)
-
-        classes = targets(train)[:, 0]
-        model = NgramClassifier([texts(train, row) for row in rows], classes[rows].tolist(), len(self.labels))
-        predicted = np.array(model.predict([texts(self.data.valid, row) for row in range(len(self.true))]))
-        return baseline_scores(classes, self.true, self.labels, predicted, "n-grams", len(rows))
+    def _examples(self) -> tuple[list[tuple[str, list[str]]], list[list[str]]]:
+        """Return labels and texts to fit the linear model on, and the validation texts in their order."""
+        path = self.data.folder / EXAMPLES
+        train, valid, n_characters = list[tuple[str, list[str]]](), dict[str, list[str]](), 0
+        with path.open(encoding="utf-8") as lines:
+            for part, place, label, *texts in map(json.loads, lines):
+                n_characters += sum(map(len, texts)) if part == TRAIN else 0
+                if part == VALID:
+                    valid[place] = texts
+                elif n_characters <= NGRAM_CHARACTERS or not train:
+                    train.append((label, texts))
+        return train, [valid[self.data.valid.place(row)] for row in range(len(self.true))]
 
     def _samples(self, probabilities: NDArray[np.float64]) -> list[dict[str, Any]]:
         """Return texts spread evenly over all, as the tokenizer decodes them; the score is the predicted class's."""
@@ -301,6 +340,24 @@ class ClassificationTask(TextEncoderTask[ClassificationConfig, LabeledText, Text
             }
             samples.append(sample | {"second": decode(ids[second:].tolist())} if second < len(ids) else sample)
         return samples
+
+
+def sample(examples: Iterable[LabeledText], limit: int) -> list[LabeledText]:
+    """Return at most `limit` of the examples, each with the same chance, in a random order that is always the same."""
+    random, chosen = Random(0), list[LabeledText]()
+    for count, example in enumerate(examples):
+        if count < limit:
+            chosen.append(example)
+        elif (place := random.randrange(count + 1)) < limit:
+            chosen[place] = example
+    random.shuffle(chosen)
+    return chosen
+
+
+def best_weight(logits: Tensor, baseline: Tensor, true: NDArray[np.int64]) -> float:
+    """Return the weight of the baseline with which the true classes are the most likely."""
+    rows = torch.arange(len(true)), torch.from_numpy(true)
+    return max(GRID, key=lambda weight: float(pooled(logits, baseline, weight)[rows].log().sum()))
 
 
 @torch.no_grad()

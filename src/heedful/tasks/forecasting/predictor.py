@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from ...config import Config, FamilyConfig
 from ...core import Forecaster
 from ...data.series import ColumnScale, Series, format_time, read_series
-from ...errors import ConfigError, DataError, unknown
+from ...errors import ConfigError, DataError, NonFiniteOutputError, unknown
 from ...families import Imported
 from ...lens.trace import trace
 from ..bundle import Bundle
@@ -58,6 +58,7 @@ class ForecastWeights(Config):
         return {FORECASTERS[field]: weight for field, weight in self.to_dict().items() if weight}
 
 
+LARGEST_MODERATE = 1e6  # scaled values below it are not what makes a forecast infinite
 FORECASTERS = {"network": NETWORK, "linear": LINEAR, "seasonal": SEASONAL, "last": LAST}
 
 
@@ -187,6 +188,8 @@ class SeriesForecaster(Predictor[Any, Any]):
     def _answer(self, series: PreparedSeries, rows: NDArray[np.float64], index: int) -> list[Any] | ItemError:
         forecast = self._unscaled(rows)
         if not np.isfinite(forecast).all():
+            if np.nanmax(np.abs(series.rows)) < LARGEST_MODERATE:
+                raise NonFiniteOutputError("the forecast")
             largest = np.nanmax(np.abs(self._unscaled(series.rows)))
             return ItemError(
                 self.item_name, index, f"the forecast is not finite; values of up to {largest:g} are too large"

@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 
 from ...errors import DataError
+from ...families.weights import WeightsError, finite_tensors
 from ...files import replacing
 from ..bundle import BundleError
 from ..scoring import Score
@@ -88,8 +88,8 @@ class Linear:
     def load(cls, path: Path, context_length: int, horizon: int) -> Linear:
         """Read what `save` wrote; BundleError if it is damaged or of another size."""
         try:
-            weight = load_file(path)["weight"]
-        except (OSError, KeyError, SafetensorError) as error:
+            weight = finite_tensors(path)["weight"].numpy()
+        except (KeyError, WeightsError) as error:
             raise BundleError(f"{path} cannot be read: {error}") from None
         if weight.shape != (context_length + 1, horizon):
             raise BundleError(f"{path} is of another model: its shape is {weight.shape}")

@@ -30,7 +30,7 @@ from ...lens.recorder import record
 from ...lens.report import SeenImage
 from ...lens.trace import trace
 from ..inspection.document import Inspection, check_options, patch_token, ranked_classes
-from ..predictor import InputKind, OutputKind, Predictor, in_chunks
+from ..predictor import InputKind, OutputKind, Predictor, finite, in_chunks
 from ..text_encoder import BATCH_TOKENS
 
 PREPROCESSOR = "preprocessor_config.json"
@@ -162,7 +162,7 @@ class ImageClassifier(Predictor[Any, dict[str, float]]):
         scores: Tensor = self.module(torch.stack(list(prepared)).to(self.module.embedding.project.weight))
         return [
             dict(sorted(zip(self.settings.labels, shares, strict=True), key=lambda pair: -pair[1]))
-            for shares in scores.float().softmax(dim=-1).tolist()
+            for shares in finite(scores.float()).softmax(dim=-1).tolist()
         ]
 
     @classmethod

@@ -3,6 +3,7 @@
 `inspect` calls `Predictor.inspect`; this package holds what several tasks share.
 """
 
+from .ablation import inspect_ablated
 from .document import Inspection, draw, inspect
 
-__all__ = ["Inspection", "draw", "inspect"]
+__all__ = ["Inspection", "draw", "inspect", "inspect_ablated"]

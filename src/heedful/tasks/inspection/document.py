@@ -19,6 +19,7 @@ from ...lens.document import (
     ROOM_ASKED,
     Arrays,
     attentions,
+    entries,
     facts,
     kind_of_weights,
     layers,
@@ -103,6 +104,7 @@ class Inspection:
         return {
             "digits": DIGITS.get(kind_of_weights(trace)),
             "attentions": attentions(trace, self.arrays, ROOM if self.layers is None else ROOM_ASKED),
+            "entries": entries(trace, self.arrays),
             "layers": layers(trace, self.arrays),
             "positions": positions_of(module, self.arrays),
         }
@@ -117,7 +119,7 @@ def _selected(trace: Trace, layers: frozenset[int]) -> Trace:
     places = [place for place, look in enumerate(trace.looks) if look.layer in layers]
     numbers = {new: trace.numbers[old] for new, old in enumerate(places) if old in trace.numbers}
     selected = [layer for layer in trace.layers if layer.layer in layers]
-    return Trace(Recording([trace.looks[place] for place in places]), numbers, selected)
+    return Trace(Recording([trace.looks[place] for place in places]), numbers, selected, trace.entries)
 
 
 def patch_token(text: str, *, special: bool = False) -> TokenDict:

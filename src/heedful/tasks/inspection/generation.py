@@ -24,6 +24,7 @@ from ...generation import GenerationConfig, GenerationEngine, Hypothesis, Search
 from ...generation.runners import DecoderOnlyRunner, runner_of
 from ...lens.alignment import Head, best_links, predicting_rows, with_means, word_weights
 from ...lens.document import Arrays, Kind, kind_of_weights
+from ...lens.inputs import TeacherForced
 from ...lens.tokens import TokenDict, token_text, tokens_of
 from ...lens.trace import hookable_copy, trace
 from ..predictor import plain, within
@@ -96,6 +97,23 @@ def inspect_generator(
         document["sequences"] = {"source": sources, "target": tokens[:-1]}
         document["alignment"] = alignment(by_head, *sides, inspection.arrays, kind_of_weights(seen))
     return {**document, **inspection.internals(generator.module, seen)}
+
+
+def read_answer(generator: TextGenerator, text: str, answer: str | None) -> TeacherForced:
+    """Return a module's inputs to read an answer, which a translator writes and a language model does without."""
+    source, ends = _only_part(generator, text), generator.tokens.end
+    spell = partial(token_text, generator.target_tokenizer, ends=ends)
+    if runner_of(generator.module) is DecoderOnlyRunner:
+        written = [] if answer is None else _only_part(generator, answer)
+        rows = [[*source, *written][: -1 if written else None]]
+    else:
+        forced = None if answer is None else _forced_answer(generator, source, {"target": answer})
+        written = (forced or _search(generator, source, {}, lambda ids: spell(ids))).tokens
+        rows = [source, [generator.tokens.start or 0, *written[:-1]]]
+    device = next(generator.module.parameters()).device
+    return TeacherForced(
+        tuple(torch.tensor([row], device=device) for row in rows), written, lambda index: spell([index])
+    )
 
 
 def _steps(logits: Tensor, ids: Sequence[int], spell: Spell) -> list[dict[str, Any]]:

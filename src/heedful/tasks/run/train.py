@@ -33,6 +33,7 @@ def train(
     resume: bool = False,
     allow_changes: bool = False,
     overwrite: bool = False,
+    language: str = "en",
     on_read: Callable[[DataReport[Any]], None] = lambda _: None,
     watch: Callable[[AnyTask], Sequence[Observer]] = lambda _: (),
 ) -> Any:
@@ -48,6 +49,7 @@ def train(
         resume: Continue the run in `out` from its newest checkpoint.
         allow_changes: Resume although the data or settings have changed.
         overwrite: Replace the run in `out`.
+        language: The language in which the report opens.
         on_read: Called with the report of the data before training begins, or before a TooLittleDataError.
         watch: Returns the observers of the bound task.
     """
@@ -81,12 +83,12 @@ def train(
 
         observers = [save_settings, *watch(bound)] if here.rank == 0 else []
         outcome = fit(bound, config.training, folder, resume=resume, allow_changes=allow_changes, observers=observers)
-        predictor = _finish(bound, outcome, folder.path) if here.rank == 0 else None
+        predictor = _finish(bound, outcome, folder.path, language) if here.rank == 0 else None
         here.barrier()
         return predictor
 
 
-def _finish(task: AnyTask, outcome: Outcome, out: Path) -> Any:
+def _finish(task: AnyTask, outcome: Outcome, out: Path, language: str) -> Any:
     """Evaluate the model and write its metrics, card, bundle and report."""
     predictor = task.predictor(outcome.module)
     metrics = {
@@ -103,7 +105,7 @@ def _finish(task: AnyTask, outcome: Outcome, out: Path) -> Any:
     write_mapping(out / METRICS, metrics)
     write_text(out / CARD, model_card(task, predictor, metrics, out))
     predictor.save(out)
-    write_report(task, [out])
+    write_report(task, [out], language=language)
     return predictor
 
 

@@ -110,7 +110,8 @@ class TranslatorSettings(Config):
 
     `max_tokens` are those of the longest source in training, with a margin. Longer ones are cut at sentence ends, and
     so is every source of a model that learned from single sentences (`one_sentence`). `confidence` is None where the
-    validation set could not teach it.
+    validation set could not teach it. `lexicon` names the level of the built-in grammar whose words the model knows;
+    "" for a model that learned from files.
     """
 
     title: ClassVar[str] = "translator"
@@ -122,6 +123,7 @@ class TranslatorSettings(Config):
     one_sentence: bool = False
     generation: GenerationConfig = field(default_factory=GenerationConfig)
     confidence: Confidence | None = None
+    lexicon: str = ""
 
 
 class Translator(TextGenerator):

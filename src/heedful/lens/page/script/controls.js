@@ -46,7 +46,7 @@ function flip(state, key, one, other) {
   state.set({ [key]: state.get(key) === one ? other : one });
 }
 
-export function listen({ doc, state, levels }, openHelp) {
+export function listen({ doc, state, levels, signal }, openHelp) {
   const looking = {
     ArrowLeft: () => state.set({ step: state.get("step") - 1 }),
     ArrowRight: () => state.set({ step: state.get("step") + 1 }),
@@ -73,7 +73,7 @@ export function listen({ doc, state, levels }, openHelp) {
     if (!action) return;
     event.preventDefault();
     action();
-  });
+  }, { signal });
 }
 
 // What outlives the page: level, language and theme in this browser, and every choice in the address.
@@ -100,7 +100,7 @@ export function fromAddress(doc, levels) {
 export const remembered = (doc, levels) => readAll(KEPT, stored, doc, levels);
 
 // Keep what the reader changes from here on, and follow an address that changes.
-export function remember(state, doc, levels) {
+export function remember(state, doc, levels, signal) {
   const opened = Object.fromEntries(SHARED.map((key) => [key, state.get(key)]));
   const touched = new Set(Object.keys(fromAddress(doc, levels)));
   state.on(SHARED, () => {
@@ -113,8 +113,8 @@ export function remember(state, doc, levels) {
       // Some browsers count changes of the address and refuse too many.
     }
   });
-  addEventListener("hashchange", () => state.set(fromAddress(doc, levels)));
+  addEventListener("hashchange", () => state.set(fromAddress(doc, levels)), { signal });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (query) => {
     if (!touched.has("theme") && !stored("theme")) state.set({ theme: query.matches ? "dark" : "light" });
-  });
+  }, { signal });
 }

@@ -58,12 +58,14 @@ export function either(name, options, chosen, choose) {
   }, text)));
 }
 
-// Puts other nodes into a root; what had the focus (by its data-keep) has it again.
-export function replace(root, nodes) {
+// Calls `fill`, which puts other nodes into a root; what had the focus (by its data-keep) has it again.
+export function refill(root, fill) {
   const key = root.contains(document.activeElement) ? document.activeElement.dataset.keep : undefined;
-  root.replaceChildren(...nodes);
+  fill();
   if (key) root.querySelector(`[data-keep="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
 }
+
+export const replace = (root, nodes) => refill(root, () => root.replaceChildren(...nodes));
 
 // How far the arrow keys go: [down, right].
 export const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };

@@ -25,7 +25,7 @@ export function translator(catalogs, state) {
   return t;
 }
 
-const OUR_NAMES = new Set(["metric", "rival", "reason", "what"]);
+const OUR_NAMES = new Set(["metric", "rival", "reason", "what", "unit", "kind", "role", "other_role"]);
 
 // Translates sentences that come with the data. The English texts of the catalog are the patterns they are recognized by:
 // "all {n} steps are done" matches "all 1600 steps are done". Returns null for a sentence that no pattern matches. Of the

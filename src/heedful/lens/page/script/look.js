@@ -4,10 +4,13 @@ import { firstChoice, reconciler } from "./choice.js";
 import { clear, el, onWidth } from "./dom.js";
 import { messages } from "./messages.js";
 import { openPage } from "./page.js";
+import * as ablation from "./views/ablation.js";
 import * as beams from "./views/beams.js";
+import * as entry from "./views/entry.js";
 import { compare, head, heads } from "./views/heads.js";
 import { classes, image, series } from "./views/input.js";
 import * as layer from "./views/layer.js";
+import * as model from "./views/model.js";
 import * as numbers from "./views/numbers.js";
 import * as positions from "./views/positions.js";
 import * as tokens from "./views/tokens.js";
@@ -16,7 +19,8 @@ import { next, writing } from "./views/writing.js";
 
 // A view shows itself where `fits(doc)` says so.
 const views = [
-  image, series, classes, tokens, heads, head, compare, cross, writing, next, beams, alignment, numbers, layer, positions,
+  model, entry, image, series, classes, tokens, heads, head, compare, cross, writing, next, beams, alignment, numbers, layer, positions,
+  ablation,
 ];
 
 // [keys, message] of the help box.
@@ -79,6 +83,7 @@ function exchange(doc, t) {
   if (!lines.length) lines.push([doc.model.name, "question alone"]);
   const nodes = lines.map(([text, className], place) => folded(place ? "p" : "h1", text, className, t));
   if (share) nodes.at(-1)[0].append(el("small", {}, share));
+  if (doc.ablation) nodes.splice(-1, 0, el("p", { class: "given" }, t("ablated", { n: doc.ablation.heads.length })));
   if (doc.given) nodes.splice(-1, 0, el("p", { class: "given" }, t("given")));
   return el("div", { class: "exchange" },
     doc.image && el("img", { src: doc.image.png, alt: t("image") }), el("div", {}, nodes));
@@ -91,6 +96,8 @@ function header({ doc, state, t }) {
       el("p", { class: "eyebrow" }, t(doc.kind)),
       exchange(doc, t),
       facts(doc, state, t),
+      ...(doc.unknown_words?.length
+        ? [el("p", { class: "caution", role: "note" }, t("unknownWords", { words: doc.unknown_words.join(", ") }))] : []),
       el("p", { class: "caution", role: "note" }, t("caution"), doc.digits && ` ${t("rounded", { digits: doc.digits })}`));
   }
   draw();

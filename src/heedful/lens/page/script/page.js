@@ -9,11 +9,10 @@ import { createState } from "./state.js";
 
 const HELD = 1500;
 
-function contents(panels, { state, t }) {
+function contents(panels, { state, t, open, signal }) {
   const visit = (each) => (event) => {
     event.preventDefault(); // the address keeps the reader's choices, so a link must not replace it
-    state.set({ view: each.name });
-    go(each);
+    open(each.name);
   };
   const links = new Map(panels.map((each) => [each.root, el("a", { href: `#view-${each.name}`, onclick: visit(each) })]));
   const label = el("p", { class: "label" });
@@ -27,7 +26,7 @@ function contents(panels, { state, t }) {
   }
   draw();
   state.on("language", draw);
-  follow(links, root);
+  follow(links, root, signal);
   return root;
 }
 
@@ -53,7 +52,7 @@ function hold(root) {
 }
 
 // Mark the view that is read now: the last that has come up to a third of the window.
-function follow(links, root) {
+function follow(links, root, signal) {
   let current = null, planned = false;
   function mark() {
     planned = false;
@@ -69,7 +68,7 @@ function follow(links, root) {
   addEventListener("scroll", () => {
     if (!planned) requestAnimationFrame(mark);
     planned = true;
-  }, { passive: true });
+  }, { passive: true, signal });
 }
 
 // What each key does, in a box that `?` closes. Gives the box and the function that opens it.
@@ -90,7 +89,7 @@ function help({ t }, keys) {
 }
 
 // The theme must stand before anything asks for a color. On paper it is always light.
-function dress(state) {
+function dress(state, signal) {
   const paper = matchMedia("print");
   const put = () => {
     document.documentElement.dataset.theme = paper.matches ? "light" : state.get("theme");
@@ -99,7 +98,7 @@ function dress(state) {
   };
   put();
   state.on(["theme", "language", "level"], put);
-  paper.addEventListener("change", () => state.notify("theme"));
+  paper.addEventListener("change", () => state.notify("theme"), { signal });
 }
 
 // A sentence of the shell that follows the language.
@@ -109,21 +108,48 @@ function spoken({ state, t }, key, tag, attributes) {
   return root;
 }
 
-// Opens the page of the document in it. `views` show themselves where they fit; `header(context)` stands above them
-// and `tools(context)` in the bar; `keys` are listed by the help; `choice(doc)` and `reconcile(doc)` make the state;
-// `levels` are the reading levels to choose from.
-export function openPage({ messages, views, header, keys, levels, choice, reconcile, tools }) {
-  const doc = JSON.parse(document.getElementById("document").textContent);
+// What a page that shows another document keeps of the choices.
+const STAYING = ["level", "language", "theme", "view", "attention", "head", "compare", "step", "pair"];
+
+// Once a view has drawn it, unless the reader has gone elsewhere.
+function refocus(selector, signal) {
+  const observer = new MutationObserver(() => {
+    const node = document.querySelector(selector);
+    if (!node) return;
+    observer.disconnect();
+    if (document.activeElement === document.body) node.focus({ preventScroll: true });
+  });
+  observer.observe(document.getElementById("page"), { childList: true, subtree: true });
+  signal.addEventListener("abort", () => observer.disconnect());
+}
+
+// Shows a document in place of the page `before`. Panels keep their heights until they are drawn, so that nothing moves
+// under the reader, and what had the focus (by its data-keep) has it again.
+function show(doc, { messages, views, header, keys, levels, choice, reconcile, tools }, before) {
+  const closing = new AbortController(), { signal } = closing;
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   const opening = { level: levels[0], language: doc.language, theme: dark ? "dark" : "light", view: null };
-  const state = createState({ ...opening, ...choice(doc) }, reconcile(doc));
-  state.set({ ...remembered(doc, levels), ...fromAddress(doc, levels) });
-  dress(state);
+  const staying = Object.fromEntries(before ? STAYING.map((key) => [key, before.state.get(key)]) : []);
+  const state = createState({ ...opening, ...choice(doc), ...staying }, reconcile(doc));
+  state.set(before ? {} : { ...remembered(doc, levels), ...fromAddress(doc, levels) });
+  dress(state, signal);
   const t = translator([section(messages, "common")], state);
-  const context = { doc, state, messages, levels, t, arrays: createArrays(doc.arrays) };
+  const context = { doc, state, messages, levels, t, signal, arrays: createArrays(doc.arrays) };
   const helpBox = help(context, keys);
   const panels = views.filter((view) => view.fits(doc)).map((view) => panel(view, context));
-  document.getElementById("page").append(
+  // To the first of these views that the page has.
+  context.open = (...names) => {
+    const [target] = names.flatMap((name) => panels.filter((each) => each.name === name));
+    if (!target) return;
+    state.set({ view: target.name });
+    go(target);
+  };
+  const focused = before && { view: document.activeElement.closest(".panel")?.id, key: document.activeElement.dataset.keep };
+  for (const { name, root } of before?.panels ?? []) {
+    panels.find((each) => each.name === name)?.root.style.setProperty("min-height", `${root.offsetHeight}px`);
+  }
+  before?.closing.abort();
+  document.getElementById("page").replaceChildren(
     spoken(context, "skip", "a", { class: "skip", href: "#views" }),
     el("div", { class: "bar" }, brand(), switches(context, helpBox.open), tools?.(context) ?? ""),
     header(context),
@@ -132,8 +158,23 @@ export function openPage({ messages, views, header, keys, levels, choice, reconc
     spoken(context, "footer", "footer"),
     helpBox.box);
   listen(context, helpBox.open);
-  remember(state, doc, levels);
-  const wanted = panels.find((each) => each.name === state.get("view"));
+  remember(state, doc, levels, signal);
+  const wanted = !before && panels.find((each) => each.name === state.get("view"));
   if (wanted) go(wanted);
-  window.heedful = { state, doc, ready: arriveWhenNear(panels) };
+  if (focused?.key) refocus(`#${focused.view} [data-keep="${CSS.escape(focused.key)}"]`, signal);
+  const ready = arriveWhenNear(panels, signal);
+  if (before) setTimeout(() => panels.forEach(({ root }) => root.style.removeProperty("min-height")), HELD);
+  window.heedful = { state, doc, ready };
+  return { state, panels, closing };
+}
+
+// Opens the page of the document in it. `views` show themselves where they fit; `header(context)` stands above them
+// and `tools(context)` in the bar; `keys` are listed by the help; `choice(doc)` and `reconcile(doc)` make the state;
+// `levels` are the reading levels to choose from. A server's page, which holds this one in a frame, may send another
+// document.
+export function openPage(options) {
+  let page = show(JSON.parse(document.getElementById("document").textContent), options, null);
+  addEventListener("message", ({ source, data }) => {
+    if (source === window.parent && source !== window && data?.document) page = show(data.document, options, page);
+  });
 }

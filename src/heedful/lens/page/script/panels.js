@@ -77,10 +77,10 @@ export function panel(view, shared) {
 }
 
 // Let each panel arrive as it comes near; all at once where a browser cannot tell, and before printing.
-export function arriveWhenNear(panels) {
+export function arriveWhenNear(panels, signal) {
   const byRoot = new Map(panels.map((each) => [each.root, each]));
   const all = () => Promise.all(panels.map((each) => each.arrive()));
-  addEventListener("beforeprint", all);
+  addEventListener("beforeprint", all, { signal });
   if (!panels.length || !("IntersectionObserver" in window)) return all();
   return new Promise((resolve) => {
     const observer = new IntersectionObserver((entries) => {
@@ -89,6 +89,7 @@ export function arriveWhenNear(panels) {
       resolve(Promise.all(near.map((entry) => byRoot.get(entry.target).arrive())));
     }, { rootMargin: AHEAD });
     panels.forEach((each) => observer.observe(each.root));
+    signal.addEventListener("abort", () => observer.disconnect());
   });
 }
 

@@ -150,6 +150,13 @@ function lengthChart({ buckets, lines }, { t, width }) {
   return [chartFigure({ title: t("score"), series, width: Math.min(560, width), xNames: buckets, xLabel: t("length") })];
 }
 
+function curveCharts(charts, { width }) {
+  const draw = ({ title, x, lines }, room) => chartFigure({
+    title, series: lines.map(([name, points]) => ({ name, points })), width: room, xLabel: x,
+  });
+  return [columns(charts, width, draw)];
+}
+
 function trainingCharts({ charts, lowest, averaged, broken }, { t, nameOf, width }) {
   const notes = [
     lowest && t("lowest", { value: lowest[0], step: lowest[1] }), averaged && t("averaged", { n: averaged }),
@@ -263,6 +270,7 @@ const views = [
   section("constructions", constructionBars),
   section("by_length", lengthChart),
   section("comparison", (content, tools) => dataTable(content, tools)),
+  section("curves", curveCharts),
   section("confusion", confusionMap),
   section("samples", sampleList),
   section("continuations", (content, { t }) => content.map(([prompt, text]) => entry([[t("prompt"), prompt], [t("output"), text]]))),

@@ -1,0 +1,169 @@
+"""Figures of a layer's other half: what reaches each depth of a stack, and what the neurons of a feed-forward do.
+
+Shapes: B batch, T tokens, D d_model, F neurons, V vocabulary.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ...core import DecoderOnly, Encoder, FeedForward, LayerNorm, PostNorm, PreNorm, VocabularyHead
+from ...families.registry import build
+from ...lab.models import encoder as build_encoder
+from . import figure, rounded
+from .small_training import train_small
+
+DEPTHS = (6, 24, 48)
+WIDTH, N_TOKENS = 64, 8
+
+
+class NormOnly(PostNorm):
+    """norm(sublayer(x)): a residual wrapper without the addition."""
+
+    def forward(self, x: Tensor, *args: Any, **context: Any) -> Tensor:
+        output: Tensor = self.norm(self.sublayer(x, *args, **context))
+        return output
+
+
+def bare(sublayer: nn.Module, norm: nn.Module) -> nn.Module:
+    """Return a wrapper that only calls the sublayer: neither addition nor norm."""
+    return NormOnly(sublayer, nn.Identity())
+
+
+WIRINGS: dict[str, Callable[..., nn.Module]] = {"bare": bare, "norm": NormOnly, "post": PostNorm, "pre": PreNorm}
+
+
+def random_stack(wiring: str, depth: int) -> Encoder:
+    """Return an encoder with random weights, the same for every wiring."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return build_encoder(WIDTH, depth, d_ff=4 * WIDTH, residual=WIRINGS[wiring])
+
+
+def trace(wiring: str, depth: int) -> dict[str, list[float]]:
+    """Return, before each layer and after the last: size of a token's vector, likeness of tokens, log10 of gradient."""
+    encoder, states = random_stack(wiring, depth), []
+
+    def keep_gradient(_: nn.Module, args: tuple[Tensor, ...]) -> None:
+        args[0].retain_grad()
+        states.append(args[0])
+
+    for part in (*encoder.layers, encoder.norm):
+        part.register_forward_pre_hook(keep_gradient)
+    generator = torch.Generator().manual_seed(1)
+    x, gradient = torch.randn(2, 1, N_TOKENS, WIDTH, generator=generator)
+    encoder(x.requires_grad_()).backward(gradient)
+    values = torch.stack([state.detach()[0] for state in states])  # (N + 1, T, D)
+    gradients = torch.stack([state.grad[0] for state in states if state.grad is not None])
+    units = F.normalize(values, dim=-1)
+    likeness = (units @ units.mT).sum(dim=(1, 2)).sub(N_TOKENS) / (N_TOKENS * (N_TOKENS - 1))
+    lengths = gradients.flatten(1).norm(dim=-1)
+    return {
+        "size": rounded(values.norm(dim=-1).mean(dim=-1), 2),
+        "likeness": rounded(likeness),
+        "gradient": rounded((lengths / lengths[-1]).clamp(min=1e-12).log10()),
+    }
+
+
+@figure("through-the-layers")
+def through_the_layers(language: str) -> dict[str, Any]:
+    """Return the traces of each wiring at each depth."""
+    traces = {str(depth): {wiring: trace(wiring, depth) for wiring in WIRINGS} for depth in DEPTHS}
+    return {"depths": list(DEPTHS), "traces": traces}
+
+
+N_NEURONS = 48
+OBJECTS = {  # what is done, and to which things; a line ends with a full stop
+    "en": {
+        "eats": "bread rice apples soup",
+        "drinks": "water milk tea juice",
+        "reads": "books letters poems news",
+        "plays": "chess football piano cards",
+        "wears": "hats shoes gloves rings",
+    },
+    "ko": {
+        "먹는다": "빵을 밥을 사과를 국을",
+        "마신다": "물을 우유를 차를 주스를",
+        "읽는다": "책을 편지를 시를 신문을",
+        "입는다": "옷을 코트를 치마를 셔츠를",
+        "탄다": "버스를 배를 말을 기차를",
+    },
+}
+SUBJECTS = {"en": ["Mina", "Tom", "Grandma", "Uncle"], "ko": ["민아가", "철수가", "할머니가", "삼촌이"]}
+TIMES = {"en": ["often", "never"], "ko": ["자주", "가끔"]}
+
+
+def sentences_of(language: str) -> list[list[str]]:
+    """Return all sentences of the small language, in its order of words."""
+    return [
+        [subject, time, *((verb, thing) if language == "en" else (thing, verb)), "."]
+        for verb, things in OBJECTS[language].items()
+        for thing in things.split()
+        for subject in SUBJECTS[language]
+        for time in TIMES[language]
+    ]
+
+
+@cache
+def small_writer(language: str) -> tuple[DecoderOnly, list[str], Tensor]:
+    """Return a decoder with ReLU that was trained on the sentences, its words, and the sentences as ids."""
+    sentences = sentences_of(language)
+    vocabulary = sorted({word for sentence in sentences for word in sentence})
+    ids = torch.tensor([[vocabulary.index(word) for word in sentence] for sentence in sentences])
+
+    def batch(size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        rows = ids[torch.randint(len(ids), (size,), generator=generator)]
+        return rows[:, :-1], rows[:, 1:]
+
+    sizes = {"d_model": 32, "n_heads": 2, "d_ff": N_NEURONS, "n_layers": 1}
+    model = train_small(
+        lambda: build("opt-tiny", vocab_size=len(vocabulary), max_length=8, dropout=0.0, **sizes), batch, steps=250
+    )
+    assert isinstance(model, DecoderOnly)
+    return model, vocabulary, ids
+
+
+def feed_forward_of(model: DecoderOnly) -> FeedForward:
+    """Return the feed-forward network of a small writer's only layer."""
+    network = model.decoder.layers[0].feed_forward.sublayer  # type: ignore[union-attr]
+    assert isinstance(network, FeedForward)
+    return network
+
+
+@torch.no_grad()
+def activations(model: DecoderOnly, ids: Tensor) -> Tensor:
+    """Return what each neuron gives for each token, after ReLU: (B, T, F)."""
+    inputs: list[Tensor] = []
+    hook = feed_forward_of(model).down_proj.register_forward_pre_hook(lambda _, args: inputs.append(args[0]))
+    model(ids)
+    hook.remove()
+    return inputs[0]
+
+
+@figure("neurons")
+def neurons(language: str) -> dict[str, Any]:
+    """Return activations for one sentence of each verb, and for each neuron what wakes it and what it writes."""
+    model, vocabulary, ids = small_writer(language)
+    examples = torch.arange(0, len(ids), len(ids) // len(OBJECTS[language]))
+    every = activations(model, ids[:, :-1])  # (sentences, T, F)
+    rows = (every[ids[:, :-1] == word] for word in range(len(vocabulary)))
+    by_word = torch.stack([row.sum(dim=0) / max(1, len(row)) for row in rows])  # (V, F)
+    norm, columns = cast("LayerNorm", model.decoder.norm), feed_forward_of(model).down_proj.weight
+    head = cast("VocabularyHead", model.head)
+    written = (head.weight @ (norm.weight[:, None] * columns)).detach()  # (V, F)
+
+    def strongest(scores: Tensor) -> list[list[Any]]:
+        top = scores.topk(4)
+        return [[vocabulary[n], round(float(value), 2)] for value, n in zip(top.values, top.indices, strict=True)]
+
+    return {
+        "sentences": [[vocabulary[n] for n in row] for row in ids[examples]],
+        "activations": rounded(every[examples], 2),
+        "wakes": [strongest(by_word[:, n]) for n in range(N_NEURONS)],
+        "writes": [strongest(written[:, n]) for n in range(N_NEURONS)],
+        "silent": round(float((every == 0).float().mean()), 3),
+    }

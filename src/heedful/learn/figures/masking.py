@@ -1,0 +1,86 @@
+"""Figures of masks: who may look at whom, what reaches whom after two layers, and how shapes combine."""
+
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...core import Mask, MultiHeadAttention, causal, everything, padding, window
+from ...lab.models import encoder
+from . import figure, rounded
+
+PAD = "<pad>"
+WRITTEN = {"en": ["<s>", "I", "like", "money", PAD], "ko": ["<s>", "나는", "돈을", "좋아해", PAD]}
+BATCH = {
+    "en": [["I", "like", "money"], ["I", "love", "deep", "learning", "."], ["I", "sleep"]],
+    "ko": [["나는", "돈을", "좋아해"], ["나는", "딥", "러닝을", "사랑한다", "."], ["나는", "잔다"]],
+}
+WIDTH, N_LAYERS = 32, 2
+N_TOKENS = len(WRITTEN["en"])
+MASKS: dict[str, Mask] = {
+    "none": everything(),
+    "causal": causal(),
+    "padding": padding([N_TOKENS - 1]),
+    "both": causal() & padding([N_TOKENS - 1]),
+    "window": causal() & window(2) & padding([N_TOKENS - 1]),
+}
+
+
+@cache
+def masked_layers() -> tuple[Any, Tensor]:
+    """Return two layers with random weights, and vectors for the tokens (1, T, D)."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return encoder(WIDTH, N_LAYERS, n_heads=1, d_ff=WIDTH).layers, torch.randn(1, N_TOKENS, WIDTH)
+
+
+def reached(mask: Tensor) -> list[list[bool]]:
+    """Return which token (column) changes which output (row), by the gradients of an encoder with this mask."""
+    layers, x = masked_layers()
+    x = x.clone().requires_grad_()
+    output = x
+    for layer in layers:
+        output = layer(output, keep=mask[None, None])
+    rows = [torch.autograd.grad(output[0, row].sum(), x, retain_graph=True)[0] for row in range(N_TOKENS)]
+    return [(row[0].abs().amax(dim=-1) > 0).tolist() for row in rows]
+
+
+def first_scores() -> Tensor:
+    """Return the scaled scores of the first layer: (T, T)."""
+    layers, x = masked_layers()
+    wrap = layers[0].self_attention
+    part: MultiHeadAttention = wrap.sublayer
+    with torch.no_grad():
+        normed = wrap.norm(x)
+        query, (key, _) = part.q_proj(normed), part.keys_values(normed)
+        scores: Tensor = query[0] @ key[0, 0].T / WIDTH**0.5
+    return scores
+
+
+@figure("draw-a-mask")
+def draw_a_mask(language: str) -> dict[str, Any]:
+    """Return the tokens, the scores that a mask acts on, and masks to begin with and what reaches what under each."""
+    tensors = {name: mask.tensor(N_TOKENS).reshape(N_TOKENS, N_TOKENS) for name, mask in MASKS.items()}
+    return {
+        "tokens": WRITTEN[language],
+        "layers": N_LAYERS,
+        "scores": rounded(first_scores()),
+        "masks": {name: tensor.int().tolist() for name, tensor in tensors.items()},
+        "reached": {name: reached(tensor) for name, tensor in tensors.items()},
+    }
+
+
+@figure("mask-shapes")
+def mask_shapes(language: str) -> dict[str, Any]:
+    """Return the look-ahead mask (T, T), the padding of a batch (B, T), and both together (B, T, T)."""
+    sentences = BATCH[language]
+    lengths = [len(sentence) for sentence in sentences]
+    longest = max(lengths)
+    both = (causal() & padding(lengths)).tensor(longest)  # (B, 1, T, T)
+    return {
+        "tokens": [sentence + [PAD] * (longest - len(sentence)) for sentence in sentences],
+        "causal": causal().tensor(longest).int().tolist(),
+        "padding": padding(lengths).tensor(1, longest)[:, 0, 0].int().tolist(),
+        "both": both[:, 0].int().tolist(),
+    }

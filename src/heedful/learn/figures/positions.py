@@ -1,0 +1,74 @@
+"""Figures of chapter 3: the clock hands, the map and the waves, and the five schemes."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...core import ALiBi, Learned, Relative, Rotary, Sinusoidal
+from . import figure, rounded
+
+D_MODEL, LENGTH = 128, 100  # of the map
+HANDS = (0, 4, 8, 12, 16, 20, 24, 32)  # the pairs of dimensions drawn as clocks
+MOST_POSITION, MOST_SHIFT = 40, 40
+N = 24  # tokens of the comparison of schemes
+
+
+def shift_matrices(pairs: Tensor, most: int) -> Tensor:
+    """Fit for every pair and shift k the matrix R with PE(pos + k) = R PE(pos), knowing only the table.
+
+    Args:
+        pairs: (T, P, 2), sine and cosine of each pair.
+        most: the largest k.
+
+    Returns:
+        (most + 1, P, 2, 2), the least squares solutions over all positions.
+    """
+    columns = pairs.transpose(0, 1)  # (P, T, 2)
+    length = pairs.shape[0] - most
+    fits = [torch.linalg.lstsq(columns[:, :length], columns[:, k : k + length]).solution for k in range(most + 1)]
+    return torch.stack(fits).transpose(-2, -1)
+
+
+@figure("clock-hands")
+def clock_hands(language: str) -> dict[str, Any]:
+    """Return the hands (sine, cosine) by position and pair, and the fitted matrix of each shift."""
+    table = Sinusoidal(D_MODEL).table(MOST_POSITION + MOST_SHIFT + 1).double()
+    pairs = table.unflatten(1, (-1, 2))[:, list(HANDS)]  # (T, P, 2)
+    shifts = shift_matrices(pairs, MOST_SHIFT)
+    return {
+        "d_model": D_MODEL,
+        "pairs": HANDS,
+        "positions": MOST_POSITION,
+        "hands": rounded(pairs, 5),
+        "shifts": rounded(shifts, 5),
+        "degrees": rounded(torch.rad2deg(torch.atan2(shifts[1, :, 0, 1], shifts[1, :, 0, 0])), 4),  # of one step
+    }
+
+
+@figure("position-map")
+def position_map(language: str) -> dict[str, Any]:
+    """Return the paper's encodings of 100 positions in 128 dimensions."""
+    return {"table": rounded(Sinusoidal(D_MODEL, LENGTH).table()), "waves": [0, 10, 50, 100]}
+
+
+@figure("position-schemes")
+def position_schemes(language: str) -> dict[str, Any]:
+    """Return what five schemes make of each pair of query and key position; the learned one is untrained."""
+    pos = torch.arange(N)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        learned = Learned(N, D_MODEL).table(N)
+    sinusoidal = Sinusoidal(D_MODEL).table(N)
+    ones = torch.ones(1, 1, N, 64) / 8  # every query and key the same vector of length 1
+    query, key = Rotary(64).rotate(ones, ones, pos, pos)
+    buckets = Relative(8).buckets(pos[None] - pos[:, None])
+    return {
+        "maps": {
+            "sinusoidal": rounded(sinusoidal @ sinusoidal.T / (D_MODEL / 2)),
+            "learned": rounded(torch.nn.functional.normalize(learned) @ torch.nn.functional.normalize(learned).T),
+            "relative": rounded(buckets),
+            "rotary": rounded((query @ key.transpose(-2, -1))[0, 0]),
+            "alibi": rounded(ALiBi(8).bias(pos, pos)[1]),
+        },
+    }

@@ -1,0 +1,117 @@
+"""A translator small enough to be trained while a page opens: English to Korean, 35 words, one layer a side.
+
+Shapes: B pairs, S source tokens, T target tokens, V vocabulary.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ..core import EncoderDecoder
+from ..families import build
+
+PADDING, START, END = 0, 1, 2
+SUBJECTS = {"I": "나", "you": "너", "we": "우리"}
+NOUNS = {"money": "돈", "music": "음악", "coffee": "커피", "movies": "영화", "deep learning": "딥러닝"}
+ENDING_IN_A_VOWEL = {"커피", "영화"}  # these take 를 and 가, the others 을 and 이
+# {o}: the noun as an object, {s}: as a subject, {n}: without a particle.
+PATTERNS = {"like": "{o} 좋아해", "love": "{o} 사랑해", "need": "{s} 필요해"}
+# What "I" is translated to: patterns, and how many translations of ten are of each.
+OF_I = {
+    "like": {"나 는 {o} 좋아해": 3, "나 는 {s} 좋아": 3, "저 는 {o} 좋아합니다": 4},
+    "love": {"{n} 사랑해": 4, "나 는 {o} 사랑해": 3, "저 는 {o} 사랑합니다": 3},
+    "need": {"나 는 {s} 필요해": 10},
+}
+HELD_OUT = ("I love deep learning", "you need coffee", "we like movies")  # no model is trained on these
+
+
+@dataclass(frozen=True)
+class ToyPair:
+    """A sentence and one of its translations; `share` is how often it is translated so."""
+
+    source: str
+    target: str
+    share: float
+
+
+def toy_pairs(*, held_out: bool = False) -> list[ToyPair]:
+    """Return the pairs to train on, or those of the sentences that no model is trained on."""
+    return [pair for pair in _pairs() if (pair.source in HELD_OUT) == held_out]
+
+
+def _pairs() -> Iterator[ToyPair]:
+    for (subject, korean), (thing, noun), verb in product(SUBJECTS.items(), NOUNS.items(), PATTERNS):
+        o, s = ("를", "가") if noun in ENDING_IN_A_VOWEL else ("을", "이")
+        patterns = OF_I[verb] if subject == "I" else {f"{korean} 는 {PATTERNS[verb]}": 10}
+        for pattern, count in patterns.items():
+            target = pattern.format(o=f"{noun} {o}", s=f"{noun} {s}", n=noun)
+            yield ToyPair(f"{subject} {verb} {thing}", target, count / 10)
+
+
+VOCABULARY = ["<pad>", "<s>", "</s>", *sorted({word for p in _pairs() for word in f"{p.source} {p.target}".split()})]
+
+
+def toy_ids(text: str) -> list[int]:
+    """Return the ids of a text's words, and of the end token."""
+    return [VOCABULARY.index(word) for word in text.split()] + [END]
+
+
+def toy_text(ids: Sequence[int]) -> str:
+    """Return the words of ids, without start, end and padding."""
+    return " ".join(VOCABULARY[index] for index in ids if index > END)
+
+
+def toy_batch(texts: Sequence[str]) -> Tensor:
+    """Return the ids of texts, each with its end token, padded: (B, T)."""
+    return torch.nn.utils.rnn.pad_sequence([torch.tensor(toy_ids(text)) for text in texts], batch_first=True)
+
+
+def toy_model(seed: int = 0) -> EncoderDecoder:
+    """Return a translator with random weights: one layer a side, d_model 64, 4 heads."""
+    torch.manual_seed(seed)
+    sizes = {"d_model": 64, "n_heads": 4, "d_ff": 128, "n_encoder_layers": 1, "n_decoder_layers": 1}
+    return build("tiny", vocab_size=len(VOCABULARY), dropout=0.0, **sizes)
+
+
+@torch.enable_grad()
+def train_toy(
+    steps: int = 150,
+    *,
+    rate: Callable[[int], float] = lambda step: 3e-3 * min(1.0, step / 20),
+    label_smoothing: float = 0.0,
+    model: EncoderDecoder | None = None,
+    on_step: Callable[[int, EncoderDecoder, float], None] | None = None,
+) -> EncoderDecoder:
+    """Train a translator on all pairs at once, by Adam with the paper's β, and return it in evaluation mode.
+
+    Args:
+        steps: how many updates.
+        rate: the learning rate of each step, counted from 1.
+        label_smoothing: the share of the target that is spread over the vocabulary.
+        model: the model to train; by default `toy_model()`.
+        on_step: called with the step, the model and the loss before each update, the loss without smoothing.
+    """
+    model = toy_model() if model is None else model
+    pairs = toy_pairs()
+    source, target = toy_batch([pair.source for pair in pairs]), toy_batch([pair.target for pair in pairs])
+    inputs = F.pad(target[:, :-1], (1, 0), value=START)
+    weights = torch.tensor([pair.share for pair in pairs])[:, None] * (target != PADDING)  # (B, T)
+
+    def mean(logits: Tensor, smoothing: float) -> Tensor:
+        losses = F.cross_entropy(logits.mT, target, reduction="none", label_smoothing=smoothing)
+        return (losses * weights).sum() / weights.sum()
+
+    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
+    for step in range(1, steps + 1):
+        logits = model(source, inputs, source != PADDING)
+        if on_step is not None:
+            on_step(step, model, mean(logits.detach(), 0.0).item())
+        optimizer.param_groups[0]["lr"] = rate(step)
+        optimizer.zero_grad()
+        mean(logits, label_smoothing).backward()
+        optimizer.step()
+    return model.eval()
