@@ -18,7 +18,8 @@ from heedful.backends.native import library as building
 from heedful.backends.native.model import NativeModel, Packer
 from heedful.backends.native.runner import NativeRunner
 from heedful.core import MultiHeadAttention, PostNorm, PreNorm, Relative, causal, window
-from heedful.generation import GenerationConfig, GenerationError, generate
+from heedful.errors import NonFiniteOutputError
+from heedful.generation import GenerationConfig, generate
 from published_pairs import GENERATORS, pair
 from slow_search import same
 
@@ -212,7 +213,7 @@ def test_not_a_number_stays_one() -> None:
     with torch.no_grad():
         model.decoder.layers[0].feed_forward.sublayer.up_proj.weight[0] = torch.nan
     for precision in ("float32", "int8"):
-        with pytest.raises(GenerationError, match="NaN"):
+        with pytest.raises(NonFiniteOutputError, match="NaN"):
             generate(model, [[3, 4]], precision=precision)
 
 
