@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 CONSTRAINTS := constraints.txt
 
-.PHONY: demo test browser lint format bench docs reference site translators clean
+.PHONY: demo test browser sanitize fuzz lint format bench docs reference site translators clean
 
 demo: .venv/installed
 	$(BIN)/heedful demo --out runs/demo
@@ -16,6 +16,14 @@ browser:
 	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
 	{ [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -qq --no-install-recommends chromium; } >/dev/null 2>&1 \
 	|| echo "There is no browser, so the tests of the page are skipped; on Debian, install chromium."
+
+# The layers in C under gcc's sanitizers.
+sanitize: .venv/installed-dev
+	$(BIN)/python tests/sanitize.py
+
+# An hour of changed inputs for everything that reads untrusted ones; findings are in runs/fuzz.
+fuzz: .venv/installed-dev
+	$(BIN)/python benchmarks/fuzz.py --minutes 60
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check

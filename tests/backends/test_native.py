@@ -208,6 +208,19 @@ def test_a_product_is_a_product(bits: int, n_in: int, n_out: int, n_rows: int) -
     assert (y - wanted).abs().max() < 1e-5 * wanted.abs().max()
 
 
+def test_a_row_without_levels_of_8_bits_is_zero_or_no_number() -> None:
+    """Numbers too small for a scale count as zero; a row with inf or NaN has no answer, and spoils no other row."""
+    library = building.library()
+    assert library is not None
+    weight, bias = torch.ones(5, 16), torch.arange(5.0)
+    x = torch.stack([torch.full((16,), value) for value in (1e-45, -1e-38, torch.inf, torch.nan, 2.0)])
+    matrix, y = Packer(library, 8).matrix(weight, bias), torch.empty(5, 5)
+    assert library.run_product(ctypes.byref(matrix), x.data_ptr(), 5, y.data_ptr(), 1) == 0
+    assert torch.equal(y[:2], bias.expand(2, 5))
+    assert y[2:4].isnan().all()
+    torch.testing.assert_close(y[4], bias + 32.0)
+
+
 def test_not_a_number_stays_one() -> None:
     model = build("sinusoidal").float()
     with torch.no_grad():
@@ -221,6 +234,7 @@ def test_without_a_compiler_there_is_no_library(monkeypatch: pytest.MonkeyPatch,
     for variable, said in (("PATH", "no C compiler"), ("HEEDFUL_NATIVE", "disables it")):
         with monkeypatch.context() as patch:
             patch.setattr(building, "_results", {})
+            patch.delenv("CC", raising=False)
             patch.setenv(variable, "0" if variable == "HEEDFUL_NATIVE" else str(tmp_path))
             assert building.library() is None
             assert said in (building.unavailable_reason() or "")

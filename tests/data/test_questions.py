@@ -81,6 +81,12 @@ def test_an_answer_that_is_not_there_is_dropped_and_counted(tmp_path: Path) -> N
         ("a.csv", "q,context,answer\nx,y,z\n", "no column for the question"),
         ("a.jsonl", '{"question": "q", "context": "c", "answers": 5}\n', "answers are a text"),
         ("a.tsv", "question\tcontext\tanswer\tstart\nq\tc\tc\tten\n", "not 'ten'"),
+        (
+            "a.jsonl",
+            '{"question": "q", "context": "c", "answers": {"text": ["c"], "answer_start": [1e999]}}',
+            "not inf",
+        ),
+        ("a.jsonl", '{"%s": 1}' % ("x" * 70_000), "no column for the question"),
         ("a.md", "hello", "not a file of questions"),
         ("a.json", "", "the file is empty"),
     ],
@@ -90,6 +96,7 @@ def test_mistakes_are_named_with_their_place(tmp_path: Path, name: str, text: st
     with pytest.raises(DataError, match=message) as caught:
         list(read_questions([path]))
     assert str(caught.value).startswith(path)
+    assert len(str(caught.value)) < 2100 + len(path)
 
 
 def test_two_columns_are_not_enough(tmp_path: Path) -> None:

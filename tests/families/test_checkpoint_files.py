@@ -137,7 +137,11 @@ WTE = "transformer.wte.weight"
 
 
 @pytest.mark.parametrize(
-    "name", ["../secret.safetensors", "/etc/a.safetensors", "a/b.safetensors", "a\\b.safetensors", "model.bin", 5, None]
+    "name",
+    [
+        *("../secret.safetensors", "/etc/a.safetensors", "a/b.safetensors", "a\\b.safetensors", "model.bin", 5, None),
+        *("x" * 300 + ".safetensors", "\ud800/.safetensors"),
+    ],
 )
 def test_a_shard_is_a_file_of_the_same_folder(name: object, tmp_path: Path) -> None:
     index = sharded(tmp_path / "model")

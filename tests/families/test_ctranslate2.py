@@ -349,8 +349,9 @@ def test_an_invalid_config_is_refused(change: dict[str, Any], word: str, tmp_pat
     write_folder(model_of(PLAIN), tmp_path)
     config = tmp_path / "config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | change))
-    with pytest.raises(CTranslate2Error, match=word):
+    with pytest.raises(CTranslate2Error, match=word) as caught:
         from_ctranslate2(tmp_path)
+    assert str(tmp_path) in str(caught.value)
 
 
 def test_a_missing_or_wrongly_sized_vocabulary_is_refused(tmp_path: Path) -> None:

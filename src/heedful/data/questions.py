@@ -228,7 +228,7 @@ def _whole(file: InputFile, number: int, value: Any) -> int | None:
         return None
     try:
         return int(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # the last of inf, which JSON of Python may hold
         raise file.error(f"an answer's start is a number of characters, not {value!r}", number) from None
 
 

@@ -209,6 +209,7 @@ def _refuse_large(tensors: dict[str, Tensor], size: int) -> None:
             )
 
 
+MAX_NAME_BYTES = 255  # of a file, in most file systems
 MAX_INDEX_BYTES = 64 * 2**20  # the largest published index, of 91,991 tensors, has 9 MB
 
 
@@ -263,8 +264,9 @@ def _read_parts(folder: Path, weight_format: WeightFormat) -> dict[str, Tensor]:
 
 def _checked_part(part: object, weight_format: WeightFormat, index: Path) -> str:
     """Return the name of a part, or raise LayoutError if it is not a file of the same folder."""
-    ending = Path(weight_format.whole).suffix
-    if not isinstance(part, str) or not part.endswith(ending) or any(mark in part for mark in "/\\:\0"):
+    name, ending = str(part).encode(errors="replace"), Path(weight_format.whole).suffix.encode()
+    is_plain = name.endswith(ending) and len(name) <= MAX_NAME_BYTES and not any(mark in name for mark in b"/\\:\0")
+    if not isinstance(part, str) or not is_plain:
         raise LayoutError(
             f"{index} names {quoted(part)}; parts are files of the same folder, such as "
             f"{part_name(weight_format.whole, 1, 2)}"

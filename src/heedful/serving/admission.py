@@ -240,7 +240,7 @@ class Keys:
         """
         keys = [*_keys_in_head(request)]
         valid = next(filter(self._is_valid, keys), None)
-        if valid is None and (keys or request.url.path not in KEY_IN_BODY):
+        if valid is None and (keys or request.scope["path"] not in KEY_IN_BODY):
             raise _invalid_key(request, wrong=bool(keys))
         return None if valid is None else _hash(valid).hex()
 
@@ -271,8 +271,8 @@ def _keys_in_head(request: Request) -> Iterator[str]:
 
 def _invalid_key(request: Request, *, wrong: bool) -> APIError:
     """Return the error: with 401 under /v1/, as OpenAI has it, else with 403, as LibreTranslate has it."""
-    status, code = (401, "invalid_api_key") if request.url.path.startswith("/v1/") else (403, None)
-    where = ", or as api_key in the body" if request.url.path in KEY_IN_BODY else ""
+    status, code = (401, "invalid_api_key") if request.scope["path"].startswith("/v1/") else (403, None)
+    where = ", or as api_key in the body" if request.scope["path"] in KEY_IN_BODY else ""
     missing = f"this server needs an API key: as Authorization: Bearer KEY, or as api_key in the query{where}"
     return APIError(status, "the API key is wrong" if wrong else missing, code=code)
 

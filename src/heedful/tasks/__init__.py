@@ -5,7 +5,7 @@ from typing import Any, Literal, overload
 
 import torch
 
-from ..errors import unknown
+from ..errors import ConfigError, unknown
 from ..training.parallel.process_group import torch_device
 from .bundle import Bundle, BundleError
 from .classification import Classifier
@@ -84,7 +84,10 @@ def load(folder: str | Path, task: str | None = None, *, device: Device = "cpu")
         if task not in PREDICTORS:
             raise BundleError(unknown("task", task, PREDICTORS))
         raise BundleError(f"{folder} is a model for {bundle.task}, and not for {task}")
-    model = PREDICTORS[bundle.task].from_bundle(folder, bundle)
+    try:
+        model = PREDICTORS[bundle.task].from_bundle(folder, bundle)
+    except ConfigError as error:  # of settings that do not fit the model
+        raise BundleError(f"{folder}: {error}") from None
     model.module.to(place)
     return model
 

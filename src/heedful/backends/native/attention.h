@@ -7,8 +7,9 @@
 /* e^x for x <= 0, within two units in the last place: 2^n · e^r with |r| <= ln 2 / 2. */
 static inline float exponential(float x)
 {
+    const float bounded = x > -87.0f ? x : -87.0f; /* also in place of NaN, which is no exponent */
+    const float n = rintf(bounded * 1.44269504f);
     x = x < -87.0f ? -87.0f : x;
-    const float n = rintf(x * 1.44269504f);
     const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
     float p = 1.9875691500e-4f;
     p = p * r + 1.3981999507e-3f;

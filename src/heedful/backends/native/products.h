@@ -199,7 +199,13 @@ static void to_int8(const float *x, int64_t n, int8_t *q, float *step, int32_t *
     }
     float largest;
     memcpy(&largest, &most, 4);
-    const float levels = largest > 0.0f ? 127.0f / largest : 0.0f;
+    *step = largest / 127.0f; /* NaN stays NaN, and inf becomes NaN: inf · 0 */
+    *total = 0;
+    if (!(largest > 1e-36f && largest < INFINITY)) { /* no number of levels; what is as small counts as 0 */
+        memset(q, 0, padded);
+        return;
+    }
+    const float levels = 127.0f / largest;
     int32_t sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = 0; i < n; i++) {
@@ -208,7 +214,6 @@ static void to_int8(const float *x, int64_t n, int8_t *q, float *step, int32_t *
         sum += level;
     }
     for (int64_t i = n; i < padded; i++) q[i] = 0;
-    *step = largest / 127.0f; /* NaN stays NaN */
     *total = sum;
 }
 

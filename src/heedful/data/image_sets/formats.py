@@ -29,12 +29,11 @@ MAGIC = b"\x00\x00"
 TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 IMAGES = re.compile(r"images(?=[-.]idx[34])")
 TEST = re.compile(r"(^|[-_])(t10k|test)[-_]")
-MOST_LABELS = 1 << 28
 NAMES = (("x", "y"), ("images", "labels"), ("X", "Y"), ("X", "y"), ("data", "target"), ("arr_0", "arr_1"))
 PARTS: dict[Part, tuple[str, ...]] = {"train": ("train",), "test": ("test", "t10k")}
 ENDING = ".npy"
 ArrayHeader: TypeAlias = tuple[tuple[int, ...], np.dtype[Any]]  # shape and type, as a file declares them
-LARGEST_LABELS = 1 << 30  # bytes
+LARGEST_LABELS = 1 << 28  # bytes; a few kilobytes can unpack to any number
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
@@ -120,8 +119,8 @@ def _idx_classes(path: Path) -> NDArray[np.integer]:
         shape, dtype = _idx_header(stream, path)
         if dtype.kind not in "iu" or len(shape) != 1:
             raise DataError(f"{path}: labels are whole numbers in 1 dimension, not {dtype} in {len(shape)}")
-        if shape[0] > MOST_LABELS:
-            raise DataError(f"{path} declares {shape[0]:,} labels; at most {MOST_LABELS:,} are read")
+        if shape[0] * dtype.itemsize > LARGEST_LABELS:
+            raise DataError(f"{path} declares {shape[0]:,} labels of {dtype.itemsize} bytes, which are too many")
         values: NDArray[np.integer] = np.frombuffer(_exactly(stream, shape[0] * dtype.itemsize, path), dtype)
         _at_end(stream, path)
     return values
@@ -190,10 +189,14 @@ def _npz_images(path: Path, images: str, labels: str) -> Iterator[LabeledImage]:
             size = math.prod(shape) * dtype.itemsize
             for row, label in enumerate(classes):
                 pixels = np.frombuffer(stream.read(size), dtype).reshape(shape)
-                yield LabeledImage(pixels, label, f"{path}:{images}[{row}]")
+                yield LabeledImage(pixels, _label(label), f"{path}:{images}[{row}]")
 
 
-def _npz_classes(archive: zipfile.ZipFile, path: Path, name: str) -> list[str]:
+def _label(value: object) -> str:
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def _npz_classes(archive: zipfile.ZipFile, path: Path, name: str) -> NDArray[np.generic]:
     with archive.open(name + ENDING) as stream:
         shape, dtype = _npz_header(stream, archive, path, name)
         if len(shape) == 2 and shape[1] == 1:
@@ -203,7 +206,7 @@ def _npz_classes(archive: zipfile.ZipFile, path: Path, name: str) -> list[str]:
         if shape[0] * dtype.itemsize > LARGEST_LABELS:
             raise DataError(f"{path}: {name} is too large: {shape[0]:,} classes of {dtype.itemsize} bytes")
         values: NDArray[np.generic] = np.frombuffer(stream.read(), dtype)
-    return [label.decode("utf-8", "backslashreplace") if isinstance(label, bytes) else str(label) for label in values]
+    return values
 
 
 def _npz_header(stream: IO[bytes], archive: zipfile.ZipFile, path: Path, name: str) -> ArrayHeader:

@@ -80,7 +80,10 @@ def from_ctranslate2(folder: str | Path) -> Model:
     except (WeightsError, ValueError) as error:
         raise WeightsError(f"{folder}: {error}") from None
     source, target = _vocabularies(folder, module, config.get("unk_token", "<unk>"))
-    return Model(module, *_special_tokens(config, flags, source, target))
+    try:
+        return Model(module, *_special_tokens(config, flags, source, target))
+    except CTranslate2Error as error:
+        raise CTranslate2Error(f"{folder}: {error}") from None
 
 
 def _special_tokens(

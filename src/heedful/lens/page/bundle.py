@@ -16,7 +16,7 @@ from pathlib import Path
 from ...errors import HeedfulError
 
 NAME = r"[A-Za-z_$][\w$]*"
-NAMED = re.compile(rf'import \{{ ({NAME}(?: as {NAME})?(?:, {NAME}(?: as {NAME})?)*),? \}} from "(\.[^"]+)";\s*')
+NAMED = re.compile(rf'import \{{ ({NAME}(?: as {NAME})?(?:, {NAME}(?: as {NAME})?)*+),? \}} from "(\.[^"]+)";\s*')
 WHOLE = re.compile(rf'import \* as ({NAME}) from "(\.[^"]+)";\s*')
 EXPORT = re.compile(rf"export ((?:const |function |async function |function\* ?|class )({NAME})\b.*)")
 STATEMENT = re.compile(r"\s*(?:import|export)\b(?!\s*[:,)\]])")
