@@ -9,8 +9,20 @@ from difflib import get_close_matches
 RENAMED_TASKS = {"language_model": "language-model", "masked": "masked-lm"}
 
 
+MAX_MESSAGE = 4000  # characters
+
+
 class HeedfulError(Exception):
-    """The base of all errors that Heedful raises on purpose; the shell prints them without a traceback."""
+    """The base of all errors that Heedful raises on purpose; the shell prints them without a traceback.
+
+    A message may quote what a file holds, so a very long one is cut inside.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        text = str(message)
+        if len(text) > MAX_MESSAGE:
+            text = f"{text[: MAX_MESSAGE // 2]} … {text[-MAX_MESSAGE // 2 :]}"
+        super().__init__(text)
 
 
 class ConfigError(HeedfulError, ValueError):

@@ -214,7 +214,8 @@ def test_a_row_without_levels_of_8_bits_is_zero_or_no_number() -> None:
     assert library is not None
     weight, bias = torch.ones(5, 16), torch.arange(5.0)
     x = torch.stack([torch.full((16,), value) for value in (1e-45, -1e-38, torch.inf, torch.nan, 2.0)])
-    matrix, y = Packer(library, 8).matrix(weight, bias), torch.empty(5, 5)
+    packer = Packer(library, 8)
+    matrix, y = packer.matrix(weight, bias), torch.empty(5, 5)
     assert library.run_product(ctypes.byref(matrix), x.data_ptr(), 5, y.data_ptr(), 1) == 0
     assert torch.equal(y[:2], bias.expand(2, 5))
     assert y[2:4].isnan().all()

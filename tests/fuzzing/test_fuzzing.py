@@ -57,10 +57,9 @@ def raises(error: BaseException) -> Callable[[Path], object]:
 def test_what_a_reader_must_not_do_is_noticed(tmp_path: Path) -> None:
     assert finding_of(lambda path: path.read_bytes(), tmp_path) is None
     assert finding_of(raises(DataError(f"{tmp_path}/input/a.bin is bad")), tmp_path) is None
-    for error in (DataError("bad"), DataError(f"{tmp_path}/input {'x' * 30_000}")):
-        nameless = finding_of(raises(error), tmp_path)
-        assert nameless is not None
-        assert nameless.kind == "AssertionError"
+    nameless = finding_of(raises(DataError("bad")), tmp_path)
+    assert nameless is not None
+    assert nameless.kind == "AssertionError"
     for other in (ValueError("x"), RecursionError(), type("PanicException", (BaseException,), {})()):
         finding = finding_of(raises(other), tmp_path)
         assert finding is not None

@@ -114,12 +114,15 @@ def test_bad_language_codes(codes: tuple[str, str], tmp_path: Path) -> None:
         texts_of(write(tmp_path / "a.tsv", "a\tb\n"), *codes)
 
 
-def test_a_language_that_is_a_whole_text_is_not_repeated(tmp_path: Path) -> None:
+def test_a_message_does_not_repeat_a_whole_file(tmp_path: Path) -> None:
     long = "x" * 70_000
     tmx = f'<tmx version="1.4"><tu><tuv xml:lang="{long}"><seg>a</seg></tuv></tu></tmx>'
-    refused(write(tmp_path / "a.tmx", tmx), r"en and ko were asked for; the file has: x{100}$")
     po = f'msgid ""\nmsgstr "Language: {long}\\n"\n\nmsgid "a"\nmsgstr "b"\n'
-    refused(write(tmp_path / "a.po", po), r"a catalog from en to x{100}, not of en and ko$")
+    for name, content in (("a.tmx", tmx), ("a.po", po), ("a.jsonl", f'{{"{long}": 1}}\n')):
+        with pytest.raises(DataError, match="xxx … xxx") as caught:
+            texts_of(write(tmp_path / name, content))
+        assert str(caught.value).startswith(str(tmp_path / name))
+        assert len(str(caught.value)) < 4100
 
 
 def test_columns_without_the_languages(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def _encoding(file: InputFile, head: bytes) -> str:
 
 def _field(header: str, name: str) -> str | None:
     """Return a field of the header, as in Language: ko."""
-    match = re.search(rf"^{name}:[ \t]*(\S{{1,100}})", header, re.MULTILINE | re.IGNORECASE)
+    match = re.search(rf"^{name}:[ \t]*(\S+)", header, re.MULTILINE | re.IGNORECASE)
     return match[1] if match else None
 
 

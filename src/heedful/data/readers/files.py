@@ -24,7 +24,6 @@ from ..report import FileReport, SplitReport
 from ..tokenizer import check_unicode
 
 MAX_BYTES = 1 << 20  # of one line, one text, one tag: what is longer cannot be a sentence
-MAX_MESSAGE = 2000  # characters
 MAX_JSON_BYTES = 2 << 30  # of a JSON file that is read as a whole; SQuAD 2.0 has 42 MB
 ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*\{")  # the beginning of a list of JSON objects
 GZIP_MAGIC = b"\x1f\x8b"
@@ -96,9 +95,6 @@ class InputFile:
         self._reading.skip(reason, self.name)
 
     def error(self, message: str, line: int | None = None) -> DataError:
-        """Return an error that names the file and the line; a long message, which quotes the file, is cut inside."""
-        if len(message) > MAX_MESSAGE:
-            message = f"{message[: MAX_MESSAGE // 2]} … {message[-MAX_MESSAGE // 2 :]}"
         return DataError(f"{self.name}{'' if line is None else f':{line}'}: {message}")
 
     def check_unicode(self, line: int, *texts: str) -> None:

@@ -14,7 +14,6 @@ from ..pairs import Pair
 from .files import MAX_BYTES, InputFile, OtherLanguageError
 
 MAX_DEPTH = 100
-MAX_CODE = 100  # characters of a language's code in a message
 _PROLOGUE = rb"\A(?:\s|<\?[^>]*>|<!--(?:[^-]|-(?!->))*-->|<!DOCTYPE[^>\[]*(?:\[[^\]]*\]\s*)?>)*+"
 
 # Inline elements that hold a program's codes (<b>, {0}) instead of words; both formats name them alike.
@@ -86,7 +85,6 @@ class Document:
             raise OtherLanguageError(f"{self.file.name}: {self.languages} were asked for; the file has: {languages}")
 
     def saw(self, language: str) -> None:
-        language = language[:MAX_CODE]
         if language and language not in self.languages_found and len(self.languages_found) < 1000:
             self.languages_found.append(language)
 
