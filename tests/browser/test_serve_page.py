@@ -82,7 +82,7 @@ def opens(browser: Browser) -> Iterator[Opens]:
     def open_page(url: str, tool: str = "", **window: Any) -> Page:
         defaults = {"viewport": {"width": 1280, "height": 900}, "locale": "en-US", "color_scheme": "light"}
         context = browser.new_context(**defaults | window)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(60_000)
         page = context.new_page()
         troubles: list[str] = []
         requests: list[str] = []
