@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 HEADS = ["tokens", "heads", "head", "compare"]
 INSIDE = ["numbers", "layer", "positions", "model"]
 VIEWS = {
-    "translation": ["entry", *HEADS, "cross", "writing", "next", "beams", "alignment", *INSIDE],
-    "into_korean": ["entry", *HEADS, "cross", "writing", "next", "alignment", *INSIDE],
+    "translation": ["entry", *HEADS, "cross", "writing", "next", "beams", "alignment", *INSIDE, "lens"],
+    "into_korean": ["entry", *HEADS, "cross", "writing", "next", "alignment", *INSIDE, "lens"],
     "recurrent": ["tokens", "head", "cross", "writing", "next", "alignment"],
-    "writing": ["entry", *HEADS, "writing", "next", *INSIDE],
+    "writing": ["entry", *HEADS, "writing", "next", *INSIDE, "lens"],
     "reading": ["entry", *HEADS, *INSIDE, "classes"],
     "image": [*HEADS, *INSIDE, "image", "classes"],
     "series": [*HEADS, *INSIDE, "series"],
