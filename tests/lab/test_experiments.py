@@ -16,9 +16,10 @@ from every_task import translator
 from heedful import core
 from heedful.core import attention_weights
 from heedful.errors import ConfigError, MissingDependencyError
-from heedful.lab import EXPERIMENTS, Arm, Experiment, Findings, Gap, broken_parts, measures, recurrence, run, trained
+from heedful.lab import EXPERIMENTS, Arm, Experiment, Findings, Gap, broken_parts, measures, run, trained
 from heedful.lab.models import (
     BareSublayer,
+    Reader,
     encoder,
     reversing_loss,
     shifted,
@@ -215,10 +216,12 @@ def test_a_hidden_patch_is_seen_by_nobody() -> None:
     assert float(trained.forecast_error(model, series)) != float(trained.forecast_error(model, other))
 
 
-def test_recurrent_models_recall_too() -> None:
-    model: Any = recurrence.Recall(nn.LSTM(recurrence.WIDTH, recurrence.WIDTH, batch_first=True))
+def test_a_reader_reads_one_place_of_recurrent_models_too() -> None:
     tokens: Tensor = symbols(3, 7, torch.Generator().manual_seed(0))
-    assert model(tokens).shape == (3, 16)
+    lstm = nn.LSTM(32, 32, batch_first=True)
+    everywhere, last = Reader(16, lstm, 5, 32), Reader(16, lstm, 5, 32, at=-1)
+    last.load_state_dict(everywhere.state_dict())
+    torch.testing.assert_close(last(tokens), everywhere(tokens)[:, -1])
 
 
 def test_the_translator_is_ablated_and_its_absence_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,14 @@ from .. import core
 from .experiments import Arm, Gap, Measurement, experiment, numbered, scaled
 from .models import (
     BareSublayer,
+    Rate,
     reversing_loss,
     symbols,
     teacher_forced_accuracy,
     train,
     transformer,
+    warm_up,
+    without_positions,
     written_accuracy,
 )
 
@@ -26,12 +29,12 @@ Options = Mapping[str, Any]  # of `transformer`
 Arms = Mapping[str, Options]
 
 
-def reversing(seed: int, steps: int, options: Options, **training: Any) -> tuple[core.EncoderDecoder, Arm]:
+def reversing(seed: int, steps: int, options: Options, rate: Rate | None = None) -> tuple[core.EncoderDecoder, Arm]:
     """Train a model to reverse; return it with its scores on new sources. The seed decides weights and data."""
     torch.manual_seed(seed)
     model = transformer(**options)
     draws, test = torch.Generator().manual_seed(seed), torch.Generator().manual_seed(1_000 + seed)
-    curve = train(model, lambda _: reversing_loss(model, symbols(BATCH, LENGTH, draws)), steps, **training)
+    curve = train(model, lambda _: reversing_loss(model, symbols(BATCH, LENGTH, draws)), steps, rate)
     sources = symbols(TEST, LENGTH, test)
     scores = {"teacher_forced": teacher_forced_accuracy(model, sources), "written": written_accuracy(model, sources)}
     return model, Arm(scores, curve)
@@ -72,7 +75,7 @@ reversing_experiment(
 def no_positions(seed: int, effort: float) -> Measurement:
     """Attention without positions, and two word orders of one sentence."""
     arms = {}
-    for name, options in {"intact": {}, "no-positions": {"positions": lambda _: core.Positions()}}.items():
+    for name, options in {"intact": {}, "no-positions": {"positions": without_positions}}.items():
         model, arm = reversing(seed, scaled(STEPS, effort), options)
         arms[name] = Arm({**arm.scores, "word_order": word_order(model)}, arm.curve)
     return arms
@@ -107,19 +110,12 @@ reversing_experiment(
     Gap("pre-norm.written", "post-norm.written", 0.3),
     Gap("post-norm-warm-up.written", "post-norm.written", 0.2),
 )
-def warm_up(seed: int, effort: float) -> Measurement:
+def high_rate(seed: int, effort: float) -> Measurement:
     """Four and four layers at a high learning rate: pre-norm, post-norm, post-norm with warm-up."""
-    arms: Arms = {"pre-norm": {}, "post-norm": {"residual": core.PostNorm}}
-    warmup_steps = {"pre-norm": 0, "post-norm": 0, "post-norm-warm-up": 100}
+    kinds = {"pre-norm": (core.PreNorm, 0), "post-norm": (core.PostNorm, 0), "post-norm-warm-up": (core.PostNorm, 100)}
     return {
-        name: reversing(
-            seed,
-            scaled(300, effort),
-            {"n_layers": 4, **arms[name.removesuffix("-warm-up")]},
-            learning_rate=4e-3,
-            warmup_steps=steps,
-        )[1]
-        for name, steps in warmup_steps.items()
+        name: reversing(seed, scaled(300, effort), {"n_layers": 4, "residual": residual}, warm_up(4e-3, steps))[1]
+        for name, (residual, steps) in kinds.items()
     }
 
 

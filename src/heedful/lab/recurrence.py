@@ -10,26 +10,11 @@ from torch.nn import functional as F
 
 from .. import core
 from .experiments import Arm, Gap, Measurement, experiment, numbered, scaled
-from .models import N_SYMBOLS, encoder, recurrent, reversing_loss, symbols, train, transformer, written_accuracy
+from .models import N_SYMBOLS, Reader, encoder, recurrent, reversing_loss, symbols, train, transformer, written_accuracy
 
 DISTANCES = (5, 20, 60)
 LONGEST, LENGTHS = 12, (4, 8, 12)
 WIDTH, BATCH = 32, 32
-
-
-class Recall(nn.Module):
-    """Predicts the first symbol of a sequence from what a reader has at the last one: (B, T) → (B, N_SYMBOLS)."""
-
-    def __init__(self, reader: nn.Module) -> None:
-        super().__init__()
-        self.embedding = core.TokenEmbedding(N_SYMBOLS, WIDTH)
-        self.reader = reader
-        self.head = nn.Linear(WIDTH, N_SYMBOLS)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        states = self.reader(self.embedding(tokens)[0])
-        states = states[0] if isinstance(states, tuple) else states  # torch's recurrent layers return two things
-        return self.head(states[:, -1])
 
 
 @experiment(
@@ -57,7 +42,7 @@ def distance(seed: int, effort: float) -> Measurement:
 def recall(reader: Callable[[], nn.Module], seed: int, length: int, steps: int) -> float:
     """Train a reader to recall the symbol that stands `length` symbols back; return the share of right answers."""
     torch.manual_seed(seed)
-    model, draws = Recall(reader()), torch.Generator().manual_seed(seed)
+    model, draws = Reader(N_SYMBOLS, reader(), N_SYMBOLS, WIDTH, at=-1), torch.Generator().manual_seed(seed)
 
     def loss(_: int) -> Tensor:
         tokens = symbols(BATCH, length + 1, draws)
@@ -98,4 +83,4 @@ def length(seed: int, effort: float) -> Measurement:
 
 def mixed_length_loss(model: core.EncoderDecoder, draws: torch.Generator, step: int) -> Tensor:
     """Return the loss of a batch whose sources have 1 to LONGEST symbols, one length after the other."""
-    return reversing_loss(model, symbols(BATCH, 1 + (5 * step) % LONGEST, draws))
+    return reversing_loss(model, symbols(BATCH, 1 + 5 * (step - 1) % LONGEST, draws))

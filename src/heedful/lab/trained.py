@@ -34,7 +34,7 @@ def label_smoothing(seed: int, effort: float) -> Measurement:
         sources = noisy(symbols(N_FIXED, LENGTH, draws), draws)
 
         def loss(step: int, model: Any = model, sources: Any = sources, amount: float = amount) -> Tensor:
-            rows = torch.arange(step * BATCH, (step + 1) * BATCH) % N_FIXED
+            rows = torch.arange((step - 1) * BATCH, step * BATCH) % N_FIXED
             source, target = (each[rows] for each in sources)
             logits = model(source, shifted(target)).flatten(0, 1)
             return F.cross_entropy(logits, target.flatten(), label_smoothing=amount)

@@ -11,8 +11,7 @@ from threading import Event, Timer
 from types import ModuleType
 from typing import Any, Literal
 
-import torch
-
+from ...lab.models import seeded
 from .answers import AnswerError, check_case
 from .cases import CASES
 from .layout import NAMES, message
@@ -64,8 +63,7 @@ def examine(number: int, path: Path, seconds: float = SECONDS) -> ExerciseResult
     timer.daemon = True
     timer.start()
     try:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
+        with seeded():
             module = _load(path)
             for case in CASES[number]():
                 check_case(number, case, module)
