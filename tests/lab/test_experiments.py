@@ -167,11 +167,10 @@ def test_only_batch_norm_depends_on_the_company() -> None:
 
 def test_the_statistics_of_the_softmax_are_those_of_autograd() -> None:
     generator = torch.Generator().manual_seed(0)
-    result = measures.softmax_statistics(*measures.random_attention(16, generator), None)
-    generator.manual_seed(0)
-    query = torch.randn(1, 1, measures.N_QUERIES, 16, generator=generator)
-    key = torch.randn(1, 1, measures.N_KEYS, 16, generator=generator)
-    direction = nn.functional.normalize(torch.randn(measures.N_QUERIES, measures.N_KEYS, generator=generator), dim=-1)
+    query, key, direction = measures.random_attention(generator)
+    torch.testing.assert_close(direction.norm(dim=-1), torch.ones(256))
+    query, key = query[..., :16], key[..., :16]
+    result = measures.softmax_statistics(query, key, direction, None)
     scores = (query @ key.mT / 4)[0, 0].requires_grad_()
     weights = scores.softmax(-1)
     torch.testing.assert_close(weights, attention_weights(query, key)[0, 0])

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .. import core
-from .experiments import Arm, Gap, Measurement, experiment, numbered, scaled
+from .experiments import Arm, Measurement, experiment, numbered, scaled
 from .models import N_SYMBOLS, Reader, encoder, recurrent, reversing_loss, symbols, train, transformer, written_accuracy
 
 DISTANCES = (5, 20, 60)
@@ -17,14 +17,7 @@ LONGEST, LENGTHS = 12, (4, 8, 12)
 WIDTH, BATCH = 32, 32
 
 
-@experiment(
-    "distance",
-    Gap("attention.recall_60", "gru.recall_60", 0.3),
-    Gap("attention.recall_60", "lstm.recall_60", 0.3),
-    x="distance",
-    y="recall",
-    ticks=DISTANCES,
-)
+@experiment("distance", x="distance", y="recall", ticks=DISTANCES)
 def distance(seed: int, effort: float) -> Measurement:
     """GRU, LSTM and one layer of attention recall the first symbol of a sequence."""
     readers: dict[str, Callable[[], nn.Module]] = {
@@ -54,14 +47,7 @@ def recall(reader: Callable[[], nn.Module], seed: int, length: int, steps: int) 
         return float((model(tokens).argmax(-1) == tokens[:, 0]).float().mean())
 
 
-@experiment(
-    "length",
-    Gap("additive.length_12", "one-vector.length_12", 0.15),
-    Gap("transformer.length_12", "one-vector.length_12", 0.15),
-    x="length",
-    y="written",
-    ticks=LENGTHS,
-)
+@experiment("length", x="length", y="written", ticks=LENGTHS)
 def length(seed: int, effort: float) -> Measurement:
     """Three generations reverse sources of mixed lengths."""
     generations: dict[str, Callable[[], Any]] = {
@@ -73,14 +59,13 @@ def length(seed: int, effort: float) -> Measurement:
     for name, build in generations.items():
         torch.manual_seed(seed)
         model, draws = build(), torch.Generator().manual_seed(seed)
-        train(model, partial(mixed_length_loss, model, draws), scaled(600, effort))
+
+        def loss(step: int, model: Any = model, draws: Any = draws) -> Tensor:
+            return reversing_loss(model, symbols(BATCH, 1 + 5 * (step - 1) % LONGEST, draws))
+
+        train(model, loss, scaled(600, effort))
         shares = [
             written_accuracy(model, symbols(128, n, torch.Generator().manual_seed(1_000 + seed))) for n in LENGTHS
         ]
         arms[name] = Arm(numbered("length", LENGTHS, shares), shares)
     return arms
-
-
-def mixed_length_loss(model: core.EncoderDecoder, draws: torch.Generator, step: int) -> Tensor:
-    """Return the loss of a batch whose sources have 1 to LONGEST symbols, one length after the other."""
-    return reversing_loss(model, symbols(BATCH, 1 + 5 * (step - 1) % LONGEST, draws))
