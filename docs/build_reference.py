@@ -19,6 +19,7 @@ from typing import Any, get_type_hints
 
 import click
 import typer
+from rich.markup import render
 
 from heedful.cli.app import app
 from heedful.cli.language import choose
@@ -221,13 +222,13 @@ def commands_page() -> str:
     """Return the page of commands: usage, help and options of each."""
     blocks = ["# Commands\n"]
     for path, command in sorted(walk(typer.main.get_command(app), "heedful")):
-        blocks.append(f"## `{path}`\n\n{inspect.cleandoc(command.help or '')}\n")
+        blocks.append(f"## `{path}`\n\n{render(inspect.cleandoc(command.help or ''))}\n")
         rows = []
         for parameter in command.params:
             if isinstance(parameter, click.Argument) or not hasattr(parameter, "help"):
                 rows.append(f"| `{parameter.human_readable_name}` | {getattr(parameter, 'help', '') or ''} |")
             else:
-                rows.append(f"| `{' '.join(parameter.opts)}` | {parameter.help or ''} |")
+                rows.append(f"| `{' '.join(parameter.opts)}` | {render(parameter.help or '')} |")
         blocks.append("\n".join(["| option | meaning |", "|---|---|", *rows]) + "\n")
     return "\n".join(blocks)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.markup import render
 from typer.main import get_command
 
 import heedful
@@ -104,7 +105,7 @@ def helps() -> set[str]:
         for each in (command, *command.params)
         for name in ("help", "epilog", "rich_help_panel")
     ]
-    return {paragraph for part in parts for paragraph in (part or "").split("\n\n") if paragraph}
+    return {paragraph for part in parts for paragraph in render(part or "").plain.split("\n\n") if paragraph}
 
 
 def source_text() -> str:

@@ -44,3 +44,7 @@ def test_look_takes_the_name_of_a_shipped_translator(tmp_path: Path) -> None:
     assert done.code == 0
     assert "Thank you." in done.out
     assert (tmp_path / "page.html").stat().st_size > 10_000
+
+
+def test_brackets_in_a_help_text_are_printed() -> None:
+    assert "[formal], [casual] or [plain]" in " ".join(heedful("translate", "--help").out.split())

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 HEADS = ["tokens", "heads", "head", "compare"]
 INSIDE = ["numbers", "layer", "positions", "model"]
 VIEWS = {
-    "translation": ["entry", *HEADS, "cross", "writing", "next", "beams", "alignment", *INSIDE],
-    "into_korean": ["entry", *HEADS, "cross", "writing", "next", "alignment", *INSIDE],
+    "translation": ["entry", *HEADS, "cross", "writing", "next", "beams", "alignment", *INSIDE, "lens"],
+    "into_korean": ["entry", *HEADS, "cross", "writing", "next", "alignment", *INSIDE, "lens"],
     "recurrent": ["tokens", "head", "cross", "writing", "next", "alignment"],
-    "writing": ["entry", *HEADS, "writing", "next", *INSIDE],
+    "writing": ["entry", *HEADS, "writing", "next", *INSIDE, "lens"],
     "reading": ["entry", *HEADS, *INSIDE, "classes"],
     "image": [*HEADS, *INSIDE, "image", "classes"],
     "series": [*HEADS, *INSIDE, "series"],
@@ -54,10 +54,14 @@ Opens = Callable[..., Look]
 
 
 def expect(node: Any) -> Any:
-    """What is said of a node comes true within seconds; the browser's library may be missing until a test begins."""
-    from playwright.sync_api import expect as waits
+    """Return Playwright's expectations of a node; a busy machine has a minute to meet them.
 
-    return waits(node)
+    The browser's library may be missing until a test begins.
+    """
+    from playwright.sync_api import expect as playwright_expect
+
+    playwright_expect.set_options(timeout=60_000)
+    return playwright_expect(node)
 
 
 def view(page: Page, name: str) -> Locator:

@@ -72,7 +72,7 @@ def look(browser: Browser, written: Callable[[str], tuple[Path, Document]]) -> I
         defaults = {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light", "offline": True}
         context = browser.new_context(**defaults | window)
         context.add_init_script(COUNTING)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(60_000)
         page = context.new_page()
         seen = Look(page, document, [], [])
         opened.append((context, seen))

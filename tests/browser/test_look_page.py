@@ -23,7 +23,7 @@ from browsing import (
     state,
     view,
 )
-from tiny_looks import weights
+from tiny_looks import values, weights
 
 # Opening
 
@@ -68,10 +68,10 @@ def test_a_token_says_what_it_looks_at_and_what_looks_at_it(look: Opens) -> None
     chip.hover()
     expect(story).to_contain_text(f"“{tokens[2]['text']}” looks most at")
     wanted = weights(seen.document, "encoder.self.1", 2)
-    for values, line in ((wanted[2], story.locator("p").nth(0)), (wanted[:, 2], story.locator("p").nth(1))):
-        order = [int(place) for place in np.argsort(-values, kind="stable")[:5]]
+    for row, line in ((wanted[2], story.locator("p").nth(0)), (wanted[:, 2], story.locator("p").nth(1))):
+        order = [int(place) for place in np.argsort(-row, kind="stable")[:5]]
         names = ["itself" if place == 2 else f"“{tokens[place]['text']}”" for place in order]
-        listed = ", ".join(f"{name} {values[place]:.4f}" for name, place in zip(names, order, strict=True))
+        listed = ", ".join(f"{name} {row[place]:.4f}" for name, place in zip(names, order, strict=True))
         expect(line).to_contain_text(f" {listed}.")
     expect(story).to_contain_text(f"In total it receives {wanted[:, 2].sum():.4f}")
     page.mouse.move(0, 0)
@@ -188,6 +188,47 @@ def test_a_thumbnail_tells_its_distance_and_entropy_and_becomes_the_large_map(lo
     expect(page.locator('[data-view="head"] svg.map')).to_have_attribute(
         "aria-label", re.compile(f"Layer {layer} · Head {number}")
     )
+
+
+def shown_share(share: float) -> str:
+    """As the page writes a probability."""
+    return "<0.1%" if share < 0.001 else f"{100 * share:.{1 if share < 0.1 else 0}f}%"
+
+
+@pytest.mark.parametrize(("width", "language"), [(1280, "en"), (360, "en"), (1280, "ko"), (360, "ko")])
+@pytest.mark.parametrize("name", ["translation", "writing"])
+def test_each_layers_likeliest_tokens_are_those_of_the_document(
+    name: str, width: int, language: str, look: Opens
+) -> None:
+    """By pointer and by key; nothing but the box scrolls sideways."""
+    seen = look(name, f"#language={language}", viewport={"width": width, "height": 900})
+    page, document = seen.page, seen.document
+    section = view(page, "lens")
+    top, shares = (values(document, document["lens"][each]) for each in ("top", "shares"))
+    layers, rows, _ = top.shape
+    assert rows == len(document["written"])
+    expect(section.locator("svg rect[rx]")).to_have_count(layers * rows)
+    map_node, tip = section.get_by_role("button"), section.locator(".figure-tip")
+    row = rows - 1
+    point(page, section.locator("svg rect[rx]").nth(row * layers + 1))
+    expect(tip).to_contain_text("Layer 0" if language == "en" else "층 0")
+    for share in shares[1, row]:
+        expect(tip).to_contain_text(shown_share(share))
+    point(page, section.locator("svg rect[rx]").first)  # the keys go on from here
+    page.mouse.move(0, 0)
+    expect(tip).to_be_hidden()
+    map_node.focus()
+    page.keyboard.press("ArrowDown")
+    for _ in range(layers - 1):
+        page.keyboard.press("ArrowRight")
+    expect(tip).to_contain_text(f"Layer {layers - 2}" if language == "en" else f"층 {layers - 2}")
+    assert len(str(tip.text_content()).splitlines()) == 6
+    step = document["generation"]["steps"][1]
+    for _, share in step["top"][:5]:
+        expect(tip).to_contain_text(shown_share(share))
+    page.keyboard.press("Enter")
+    assert state(page, "step") == 1
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
 
 
 def test_an_image_patch_shows_its_weight(look: Opens) -> None:

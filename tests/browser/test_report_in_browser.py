@@ -49,7 +49,7 @@ def opens(browser: Browser, tmp_path: Path) -> Iterator[Opens]:
         } | window
         context = browser.new_context(**settings)
         opened.append(context)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(60_000)
         page = context.new_page()
         page.on("console", lambda message: troubles.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: troubles.append(str(error)))

@@ -82,7 +82,7 @@ def opens(browser: Browser) -> Iterator[Opens]:
     def open_page(url: str, tool: str = "", **window: Any) -> Page:
         defaults = {"viewport": {"width": 1280, "height": 900}, "locale": "en-US", "color_scheme": "light"}
         context = browser.new_context(**defaults | window)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(60_000)
         page = context.new_page()
         troubles: list[str] = []
         requests: list[str] = []
@@ -267,6 +267,42 @@ def test_heads_are_turned_off_and_on_again(served: Any, opens: Opens) -> None:
     frame.get_by_role("button", name="Turn all on").click()
     expect(frame.locator(".given")).to_have_count(0)
     expect(frame.locator("h1")).to_have_text(before)
+
+
+@pytest.mark.parametrize(("width", "locale"), [(1280, "en-US"), (360, "ko-KR")])
+def test_activations_are_patched_into_a_second_text(served: Any, opens: Opens, width: int, locale: str) -> None:
+    page = opens(served.url, viewport={"width": width, "height": 900}, locale=locale)
+    ask(page, TEXT)
+    frame = look(page)
+    html = frame.locator("html")
+    section = frame.locator("#view-patching")
+    section.scroll_into_view_if_needed()
+    second = "The book reads a cat."
+    section.locator("textarea").fill(second)
+    section.locator("[data-keep=go]").click()
+    expect(section.locator("svg.map")).to_be_visible()
+    document = html.evaluate("() => window.heedful.doc")
+    predictor = served.state.models["en-ko"].predictor
+    from heedful.tasks.inspection import inspect, inspect_patched
+
+    expected = inspect_patched(predictor, inspect(predictor, TEXT), second, stack="encoder")
+    assert document["patching"]["effects"] == [pytest.approx(row, abs=1e-4) for row in expected["effects"]]
+    share = expected["effects"][0][0] / (expected["clean"] - expected["corrupted"])
+    expect(section.locator("svg.map rect:not(.cross)")).to_have_count(sum(map(len, expected["effects"])))
+    section.locator(".map-frame").press("ArrowRight")
+    layer = "Layer 0" if locale == "en-US" else "층 0"
+    expect(section.locator(".said")).to_contain_text(layer)
+    expect(section.locator(".said")).to_contain_text(f"{100 * share:.0f}%".replace("-", "−").replace("−0%", "0%"))
+    section.locator("[data-keep=stack]").select_option(index=1)  # the decoder has read as much as was written
+    expect(section.locator("svg.map rect:not(.cross)")).to_have_count(2 * (expected["step"] + 1))
+    section.locator("textarea").fill("The cat reads a book and another book.")
+    section.locator("[data-keep=go]").click()
+    refused = "the same number of tokens" if locale == "en-US" else "토큰 수가 같아야"
+    expect(section.get_by_role("alert")).to_contain_text(refused)
+    page.locator(".live textarea").fill("The dog reads.")  # another first text: the second belongs to the one before
+    expect(frame.locator(".question")).to_have_text("The dog reads.")
+    expect(section.locator("svg.map")).to_have_count(0)
+    assert html.evaluate("(root) => root.scrollWidth") <= width
 
 
 def test_words_come_one_by_one_until_they_are_stopped(served: Any, opens: Opens) -> None:

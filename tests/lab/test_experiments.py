@@ -16,9 +16,10 @@ from every_task import translator
 from heedful import core
 from heedful.core import attention_weights
 from heedful.errors import ConfigError, MissingDependencyError
-from heedful.lab import EXPERIMENTS, Arm, Experiment, Findings, Gap, broken_parts, measures, recurrence, run, trained
+from heedful.lab import EXPERIMENTS, Arm, Experiment, Findings, Gap, broken_parts, measures, run, trained
 from heedful.lab.models import (
     BareSublayer,
+    Reader,
     encoder,
     reversing_loss,
     shifted,
@@ -166,11 +167,10 @@ def test_only_batch_norm_depends_on_the_company() -> None:
 
 def test_the_statistics_of_the_softmax_are_those_of_autograd() -> None:
     generator = torch.Generator().manual_seed(0)
-    result = measures.softmax_statistics(*measures.random_attention(16, generator), None)
-    generator.manual_seed(0)
-    query = torch.randn(1, 1, measures.N_QUERIES, 16, generator=generator)
-    key = torch.randn(1, 1, measures.N_KEYS, 16, generator=generator)
-    direction = nn.functional.normalize(torch.randn(measures.N_QUERIES, measures.N_KEYS, generator=generator), dim=-1)
+    query, key, direction = measures.random_attention(generator)
+    torch.testing.assert_close(direction.norm(dim=-1), torch.ones(256))
+    query, key = query[..., :16], key[..., :16]
+    result = measures.softmax_statistics(query, key, direction, None)
     scores = (query @ key.mT / 4)[0, 0].requires_grad_()
     weights = scores.softmax(-1)
     torch.testing.assert_close(weights, attention_weights(query, key)[0, 0])
@@ -215,10 +215,12 @@ def test_a_hidden_patch_is_seen_by_nobody() -> None:
     assert float(trained.forecast_error(model, series)) != float(trained.forecast_error(model, other))
 
 
-def test_recurrent_models_recall_too() -> None:
-    model: Any = recurrence.Recall(nn.LSTM(recurrence.WIDTH, recurrence.WIDTH, batch_first=True))
+def test_a_reader_reads_one_place_of_recurrent_models_too() -> None:
     tokens: Tensor = symbols(3, 7, torch.Generator().manual_seed(0))
-    assert model(tokens).shape == (3, 16)
+    lstm = nn.LSTM(32, 32, batch_first=True)
+    everywhere, last = Reader(16, lstm, 5, 32), Reader(16, lstm, 5, 32, at=-1)
+    last.load_state_dict(everywhere.state_dict())
+    torch.testing.assert_close(last(tokens), everywhere(tokens)[:, -1])
 
 
 def test_the_translator_is_ablated_and_its_absence_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,9 +17,11 @@ from torch import nn
 import heedful
 from heedful import core
 from heedful.learn import exercises
-from heedful.learn.exercises.layout import NAMES, SOLUTIONS, solution, starter
-from heedful.learn.exercises.result import LANGUAGES, ExerciseResult, messages
-from heedful.learn.exercises.runner import examine
+from heedful.learn.chapters import LANGUAGES
+from heedful.learn.exercises.cases import CASES, QUIZ
+from heedful.learn.exercises.checking import ExerciseResult, examine
+from heedful.learn.exercises.layout import NAMES, SOLUTIONS, messages, solution, starter
+from heedful.learn.figures import figure_data
 from shell import heedful as command
 
 MISTAKES: dict[str, list[tuple[str, dict[str, str]]]] = json.loads(
@@ -210,18 +212,23 @@ def test_start_changes_no_file(tmp_path: Path) -> None:
     assert "위치 표" in (tmp_path / "03_position_table.py").read_text(encoding="utf-8")
 
 
-def test_a_crash_or_an_endless_loop_ends_no_other_check(tmp_path: Path) -> None:
+def test_an_endless_loop_ends_no_other_check(tmp_path: Path) -> None:
     exercises.start(tmp_path)
-    (tmp_path / f"{NAMES[0]}.py").write_text("import os\nos._exit(3)\n")
     (tmp_path / f"{NAMES[1]}.py").write_text("def additive_scores(*matrices):\n    while True:\n        pass\n")
     (tmp_path / f"{NAMES[2]}.py").unlink()
     (tmp_path / f"{NAMES[12]}.py").write_text(solution(12))
-    results = list(exercises.check(tmp_path, [2, 0, 1, 12], seconds=1.0))
-    assert [(result.number, result.key) for result in results] == [
-        *((2, "no-file"), (0, "stopped"), (1, "timeout"), (12, "right")),
-    ]
-    assert results[1].values["code"] == 3
-    assert results[2].values["line"] in (2, 3)
+    random_state = torch.get_rng_state()
+    results = list(exercises.check(tmp_path, [2, 1, 12], seconds=1.0))
+    assert [(result.number, result.key) for result in results] == [(2, "no-file"), (1, "timeout"), (12, "right")]
+    assert results[1].values["line"] in (2, 3)
+    assert "line 2 of" in results[1].text("en") or "line 3 of" in results[1].text("en")
+    assert torch.equal(torch.get_rng_state(), random_state)
+
+
+def test_ctrl_c_ends_the_check(tmp_path: Path) -> None:
+    (tmp_path / f"{NAMES[1]}.py").write_text("raise KeyboardInterrupt\n")
+    with pytest.raises(KeyboardInterrupt):
+        list(exercises.check(tmp_path, [1]))
 
 
 def test_the_shell_explains_in_both_languages(tmp_path: Path) -> None:
@@ -310,3 +317,34 @@ def test_the_wirings_are_those_of_the_families() -> None:
 
 def has(model: nn.Module, kind: type[nn.Module]) -> bool:
     return any(type(module) is kind for module in model.modules())
+
+
+def test_the_shapes_are_those_of_the_base_model() -> None:
+    answers: dict[str, Any] = {}
+    exec(solution(2), answers)
+    embedding, ids = core.TokenEmbedding(10000, 512), torch.arange(4)[None]
+    part, feed_forward = core.MultiHeadAttention(512, 8), core.FeedForward(512, 2048)
+    x, _ = embedding(ids)
+    keys, _ = part.keys_values(x)
+    tensors = {
+        "ids": ids,
+        "embedded": x,
+        "keys": keys,
+        "scores": core.attention_weights(keys, keys),
+        "merged": part.mixed(x),
+        "hidden": feed_forward.up_proj(x),
+        "logits": x @ embedding.weight.T,
+    }
+    assert answers["predict_shapes"]() == {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+
+
+def test_the_claims_hold_as_measured() -> None:
+    answers: dict[str, Any] = {}
+    exec(solution(13), answers)
+    holds = {claim["name"]: claim["holds"] for claim in figure_data("quiz", "en")["claims"]}
+    holds["neighbors-in-a-batch"] ^= True  # the exercise claims that they do change the outputs
+    right = answers["answers"]()
+    assert {claim: right[claim] for claim in QUIZ} == {claim: holds[name] for claim, (name, _) in QUIZ.items()}
+    measured = {case.values["name"]: case.values["measured"] for case in CASES[13]()}
+    assert right["d"] == (float(measured["d"]) < 1e-4)
+    assert right["g"] == (float(measured["g"]) > 1e-4)

@@ -10,37 +10,38 @@ from torch import nn
 
 from heedful.generation import generate
 from heedful.learn.figures import figure_data
-from heedful.learn.figures.comparison import EXAMPLE_SEED, SCORE_SEED, sentences_of
 from heedful.learn.figures.generations import (
     CONFIGS,
-    END,
+    ENGLISH,
+    EXAMPLE_SEED,
     HELD_OUT,
-    PAD,
-    START,
+    KOREAN,
+    SCORE_SEED,
     encode,
     exact,
     sample,
     sentence_pair,
+    sentences_of,
     trained_model,
-    vocabularies,
 )
+from heedful.learn.toy import END, PADDING, START
 
 EXAMPLE = [[*HELD_OUT[:1], ("they", "explain", "the paper")], [HELD_OUT[1]]]
 
 
 def test_both_sides_of_a_pair() -> None:
     english, korean = sentence_pair([HELD_OUT[0], ("you", "hate", "poetry")])
-    assert " ".join(english) == "I love deep learning and you hate poetry"
-    assert " ".join(korean) == "나는 딥러닝 을 사랑하고 너는 시 를 싫어한다"
+    assert english == "I love deep learning and you hate poetry"
+    assert korean == "나는 딥러닝 을 사랑하고 너는 시 를 싫어한다"
 
 
 def test_ids_stand_for_the_tokens_and_no_training_sentence_has_a_held_out_clause() -> None:
     source, target = encode(EXAMPLE)
-    assert source[1].tolist().count(PAD) == 5
+    assert source[1].tolist().count(PADDING) == 5
     assert END in source[1]
     english, korean = sentence_pair(EXAMPLE[0])
-    assert [vocabularies()[0][token] for token in source[0]] == [*english, "</s>"]
-    assert [vocabularies()[1][token] for token in target[0]] == ["<s>", *korean, "</s>"]
+    assert [ENGLISH.tokens[token] for token in source[0]] == [*english.split(), "</s>"]
+    assert [KOREAN.tokens[token] for token in target[0]] == [*korean.split(), "</s>"]
     for seed in (0, 1599, SCORE_SEED, EXAMPLE_SEED):
         assert not {clause for clauses in sample(seed, 4, 64) for clause in clauses} & set(HELD_OUT)
 
@@ -51,7 +52,7 @@ def test_a_sentence_is_exact_where_greedy_search_writes_its_translation(name: st
     for sentence, right in zip(sentences, exact(model, sentences), strict=True):
         source, target = encode([sentence])
         (best,) = generate(model, source.tolist(), beam=1, max_new_tokens=40, start=START, end=END)
-        assert ([START, *best[0].tokens, END] == target[0].tolist()) is right
+        assert ([*best[0].tokens, END] == target[0].tolist()) is right
     assert exact(model, [[HELD_OUT[0]], [HELD_OUT[1]]]) == [True, True]
 
 

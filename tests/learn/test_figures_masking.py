@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from heedful.core import Sinusoidal
 from heedful.learn.figures import figure_data
 from heedful.learn.figures.masking import first_scores, masked_layers
 
@@ -34,10 +35,10 @@ def test_what_reaches_what_is_the_mask_or_the_bypass_once_for_each_layer(name: s
 
 
 def test_scores_give_the_output_of_torch() -> None:
-    layers, x = masked_layers()
-    wrap: Any = layers[0].self_attention
+    stack, x = masked_layers()
+    wrap: Any = stack.layers[0].self_attention
     with torch.no_grad():
-        normed = F.layer_norm(x, x.shape[-1:])
+        normed = F.layer_norm(x + Sinusoidal(x.shape[-1]).table(N), x.shape[-1:])
         query = normed @ wrap.sublayer.q_proj.weight.T + wrap.sublayer.q_proj.bias
         both = normed @ wrap.sublayer.kv_proj.weight.T + wrap.sublayer.kv_proj.bias
         key, value = both.chunk(2, dim=-1)

@@ -7,19 +7,20 @@ import math
 import pytest
 import torch
 
+from heedful.lab.measures import random_attention
 from heedful.learn.figures import figure_data
-from heedful.learn.figures.scaling import DIVISORS, WIDTHS, random_attention
+from heedful.learn.figures.scaling import DIVISORS, N_KEYS, N_QUERIES, WIDTHS
 
 
 @pytest.mark.parametrize("way", DIVISORS)
 @pytest.mark.parametrize("width", [1, 64, 1024])
 def test_measures_follow_the_formulas(way: str, width: int) -> None:
-    query, key, gradient = random_attention()
+    query, key, direction = random_attention(torch.Generator().manual_seed(0), N_QUERIES, N_KEYS)
     divisor = {"none": 1.0, "root": math.sqrt(width), "full": float(width)}[way]
-    scores = torch.einsum("nk,ntk->nt", query[:, 0, 0, :width].double(), key[:, 0, :, :width].double()) / divisor
+    scores = query[0, 0, :, :width].double() @ key[0, 0, :, :width].double().T / divisor
     weights = scores.exp() / scores.exp().sum(dim=1, keepdim=True)
     jacobian = torch.diag_embed(weights) - weights[:, :, None] * weights[:, None]
-    passed = (jacobian @ gradient[:, 0, 0, :, None].double()).squeeze(-1).norm(dim=1)
+    passed = (jacobian @ direction[:, :, None].double()).squeeze(-1).norm(dim=1)
     entropy = -(weights * weights.log2().clamp(min=-1e4)).sum(dim=1)
     expected = {"variance": scores.var(), "largest": weights.max(dim=1).values.mean(), "entropy": entropy.mean()}
     measured = figure_data("scaled-scores", "en")["measures"][way][WIDTHS.index(width)]

@@ -34,7 +34,7 @@ x = "::: deep"
 ```text
 ::: figure no
 ```
-::: deep Why it works
+:::: deep Why it works
 Inside.
 ```text
 :::
@@ -45,7 +45,7 @@ a = b
 ```python
 x
 ```
-:::
+::::
 ::: figure clock
 Turn it.
 :::
@@ -73,11 +73,11 @@ Last.
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a\n::: deap\nb\n:::\n", r"line 7: unknown box 'deap' \(did you mean 'deep'\?\)"),
-        ("::: deep\nb\n", "line 6: '::: deep' is not closed; close it with :::"),
-        ("```python\nb\n", "line 6: '```python' is not closed; close it with ```"),
-        ("a\n\n:::\n", "line 8: this ::: closes nothing"),
-        ("::: deep\n::: recap\nb\n:::\n:::\n", "line 7: unknown box 'recap'"),
+        ("a\n:::: deap\nb\n::::\n", r"line 7: unknown box 'deap' \(did you mean 'deep'\?\)"),
+        (":::: deep\nb\n", "line 6: ':::: deep' is not closed"),
+        ("```python\nb\n", "line 6: '```python' is not closed"),
+        ("a\n\n:::\n", "line 8: ':::' is not closed, or closes nothing"),
+        (":::: deep\n::: recap\nb\n:::\n::::\n", "line 7: unknown box 'recap'"),
     ],
 )
 def test_a_mistake_names_its_line(tmp_path: Path, text: str, message: str) -> None:

@@ -19,6 +19,7 @@ import heedful
 from every_task import TINY
 from heedful.lens.inputs import teacher_forced
 from heedful.serving.page.routes import FILES, FOLDER
+from heedful.tasks.inspection import inspect, inspect_patched
 
 TEXT = "The cat reads a book."
 SERIES = [float(step % 7) for step in range(48)]
@@ -203,6 +204,37 @@ def test_a_look_without_heads_says_what_became_of_the_answer(
     assert first["before"] != pytest.approx(first["after"], abs=1e-6)
 
 
+@pytest.mark.parametrize(("name", "stack"), [("en-ko", "encoder"), ("en-ko", "decoder"), ("writer", "decoder")])
+def test_a_look_with_a_second_text_says_what_activations_bring_back(
+    server: Running, bundles: Path, name: str, stack: str
+) -> None:
+    other = "The book reads a cat."
+    sent: dict[str, Any] = {
+        "input": TEXT,
+        "format": "json",
+        "patch": {"input": other, "stack": stack, "token": 20, "against": 21},
+    }
+    answer = requests.post(f"{server.url}/look/{name}", json=sent, timeout=30).json()
+    predictor = server.state.models[name].predictor
+    assert answer["answer"] == predictor.predict([TEXT])[0]
+    assert (answer["patching"]["token"], answer["patching"]["against"]) == (20, 21)
+    loaded = heedful.load(bundles / name, predictor.task)
+    expected = inspect_patched(loaded, inspect(loaded, TEXT), other, stack=stack, token=20, against=21)
+    assert answer["patching"]["effects"] == [pytest.approx(row, abs=1e-4) for row in expected["effects"]]
+    whole = requests.post(f"{server.url}/look/{name}", json={"input": TEXT, "format": "json"}, timeout=30).json()
+    assert "patching" not in whole
+    assert whole["lens"]["tokens"] == answer["lens"]["tokens"]
+
+
+def test_patching_counts_as_work(serving: Callable[..., Running]) -> None:
+    small = serving("en-ko", max_work=100)
+    sent: dict[str, Any] = {"input": TEXT, "format": "json", "patch": {"input": TEXT}}
+    answer = requests.post(f"{small.url}/look/en-ko", json=sent, timeout=30)
+    assert answer.status_code == 400
+    assert "tokens of work" in error_of(answer)
+    assert requests.post(f"{small.url}/look/en-ko", json={"input": TEXT}, timeout=30).status_code == 200
+
+
 @pytest.mark.parametrize(
     ("name", "sent", "reason"),
     [
@@ -221,6 +253,21 @@ def test_a_look_without_heads_says_what_became_of_the_answer(
         ("en-ko", {"input": TEXT, "ablate": ["all"]}, "ablate"),
         ("en-ko", {"input": TEXT, "ablate": ["encoder.0.0"] * 1025}, "ablate"),
         ("feelings", {"input": TEXT, "ablate": ["cross.0.0"]}, "unknown head 'cross.0.0'"),
+        ("en-ko", {"input": TEXT, "patch": {"input": "The cat reads a book and a book."}}, "same number of tokens"),
+        ("en-ko", {"input": TEXT, "patch": {"input": " "}}, "empty"),
+        ("en-ko", {"input": TEXT, "patch": {"input": "cat " * 500}}, "at most 400 tokens"),
+        ("en-ko", {"input": TEXT, "patch": {"input": "a" * 20_001}}, "20,000"),
+        ("en-ko", {"input": TEXT, "patch": {"input": TEXT, "step": 99}}, "no step 99"),
+        ("en-ko", {"input": TEXT, "patch": {"input": TEXT, "token": 10**6}}, "no token 1000000"),
+        ("en-ko", {"input": TEXT, "patch": {"input": TEXT, "token": -1}}, "token"),
+        ("en-ko", {"input": TEXT, "patch": {"input": TEXT, "part": "self"}}, "part"),
+        ("en-ko", {"input": TEXT, "patch": {"input": TEXT, "head": 1}}, "head"),
+        ("en-ko", {"input": TEXT, "patch": {}}, "input"),
+        ("en-ko", {"input": TEXT, "patch": {"input": TEXT}, "ablate": ["cross.0.0"]}, "leave out ablate"),
+        ("writer", {"input": TEXT, "patch": {"input": TEXT, "stack": "encoder"}}, "unknown stack 'encoder'"),
+        ("feelings", {"input": TEXT, "patch": {"input": TEXT}}, "patching needs a model that writes text"),
+        ("gaps", {"input": "The [MASK] reads.", "patch": {"input": TEXT}}, "patching needs a model that writes text"),
+        ("sales", {"input": SERIES, "patch": {"input": TEXT}}, "patching needs a model that writes text"),
     ],
 )
 def test_an_invalid_look_request_is_refused_with_the_reason(server: Running, name: str, sent: Any, reason: str) -> None:

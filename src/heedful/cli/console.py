@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console
+from rich.markup import escape
 from rich.text import Text
 from typer import BadParameter
 from typer.core import TyperCommand, TyperGroup
@@ -103,12 +104,12 @@ def _translated_errors() -> Iterator[None]:
 
 
 class _Localized:
-    """A mixin that translates the help, without the `<bool>` which typer would show for flags."""
+    """A mixin that translates the help and prints it literally, without the `<bool>` that typer shows for flags."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         for name in ("help", "epilog"):
             paragraphs = [" ".join(paragraph.split()) for paragraph in (options.get(name) or "").split("\n\n")]
-            options[name] = "\n\n".join(map(translate, paragraphs))
+            options[name] = escape("\n\n".join(map(translate, paragraphs)))
         super().__init__(*args, **options)
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -117,7 +118,7 @@ class _Localized:
             if getattr(param, "is_flag", False):
                 param.metavar = ""
             if text := getattr(param, "help", None):
-                param.help = translate(text)
+                param.help = escape(translate(text))
             if panel := getattr(param, "rich_help_panel", None):
                 param.rich_help_panel = translate(panel)
         return params

@@ -1,14 +1,16 @@
 """The registry of experiments, and what a run of one finds.
 
 An experiment measures arms side by side: the intact model, and models in which one part is broken or exchanged. Its
-claim is a list of gaps between scores. The claim holds if every gap is wide enough with every seed.
+claim is a list of gaps between scores, from claims.yaml. It holds if every gap is wide enough with every seed.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import process_time
 
 import torch
+import yaml
 
 from ..errors import ConfigError, unknown
 
@@ -73,32 +75,32 @@ class Findings:
 
     def scores(self) -> dict[str, dict[str, list[float]]]:
         """Return the scores by arm and name, one for each seed."""
-        first = self.measurements[0]
         return {
-            arm: {
-                name: [measurement[arm].scores[name] for measurement in self.measurements] for name in first[arm].scores
-            }
-            for arm in first
+            arm: {name: [each[arm].scores[name] for each in self.measurements] for name in first.scores}
+            for arm, first in self.measurements[0].items()
         }
 
     def curves(self) -> dict[str, list[float]]:
-        """Return the curve of each arm, the mean over the seeds."""
+        """Return the curve of each arm that has one, the mean over the seeds."""
         arms = {arm: [each[arm].curve for each in self.measurements] for arm in self.measurements[0]}
-        means = {
-            arm: [sum(values) / len(values) for values in zip(*curves, strict=True)] for arm, curves in arms.items()
+        return {
+            arm: [sum(values) / len(values) for values in zip(*curves, strict=True)]
+            for arm, curves in arms.items()
+            if curves[0]
         }
-        return {arm: curve for arm, curve in means.items() if curve}
 
 
 EXPERIMENTS: dict[str, Experiment] = {}
+CLAIMS = yaml.safe_load(Path(__file__).with_name("claims.yaml").read_text(encoding="utf-8"))
 
 
 def experiment(
-    name: str, *gaps: Gap, x: str = "step", y: str = "loss", ticks: tuple[float, ...] = ()
+    name: str, x: str = "step", y: str = "loss", ticks: tuple[float, ...] = ()
 ) -> Callable[[Measure], Measure]:
     """Register a function that measures an experiment once."""
 
     def add(measure: Measure) -> Measure:
+        gaps = tuple(Gap(high, low, float(least)) for high, low, least in CLAIMS[name])
         EXPERIMENTS[name] = Experiment(name, measure, gaps, x, y, ticks)
         return measure
 

@@ -10,40 +10,29 @@ import torch
 from torch import Tensor, nn
 
 from .. import core
-from .experiments import Arm, Gap, Measurement, experiment, numbered
+from .experiments import Arm, Measurement, experiment, numbered
 from .models import encoder
 
 WIDTHS = (4, 16, 64, 256, 1024)
-N_KEYS, N_QUERIES = 32, 256
 LENGTHS = (32, 128, 512)
 D_MODEL = 64
 
 
-@experiment(
-    "scale",
-    Gap("no-scale.variance", "intact.variance", 500.0),
-    Gap("intact.entropy", "no-scale.entropy", 3.0),
-    Gap("no-scale.largest", "intact.largest", 0.5),
-    Gap("intact.gradient", "no-scale.gradient", 0.02),
-    x="d_k",
-    y="largest",
-    ticks=WIDTHS,
-)
+@experiment("scale", x="d_k", y="largest", ticks=WIDTHS)
 def scale(seed: int, effort: float) -> Measurement:
     """Attention between random vectors, with 1/√d_k and without it."""
+    query, key, direction = random_attention(torch.Generator().manual_seed(seed))
     arms = {}
     for name, factor in {"intact": None, "no-scale": 1.0}.items():
-        generator = torch.Generator().manual_seed(seed)
-        by_width = [softmax_statistics(*random_attention(width, generator), factor) for width in WIDTHS]
+        by_width = [softmax_statistics(query[..., :d], key[..., :d], direction, factor) for d in WIDTHS]
         arms[name] = Arm(by_width[-1], [scores["largest"] for scores in by_width])
     return arms
 
 
-def random_attention(width: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+def random_attention(generator: torch.Generator, n_queries: int = 256, n_keys: int = 32) -> tuple[Tensor, ...]:
     """Return normal queries (1, 1, Tq, K) and keys (1, 1, Tk, K), and a gradient of length 1 for each query."""
-    query = torch.randn(1, 1, N_QUERIES, width, generator=generator)
-    key = torch.randn(1, 1, N_KEYS, width, generator=generator)
-    return query, key, nn.functional.normalize(torch.randn(N_QUERIES, N_KEYS, generator=generator), dim=-1)
+    query, key = (torch.randn(1, 1, n, WIDTHS[-1], generator=generator) for n in (n_queries, n_keys))
+    return query, key, nn.functional.normalize(torch.randn(n_queries, n_keys, generator=generator), dim=-1)
 
 
 def softmax_statistics(query: Tensor, key: Tensor, direction: Tensor, scale: float | None) -> dict[str, float]:
@@ -63,14 +52,7 @@ def softmax_statistics(query: Tensor, key: Tensor, direction: Tensor, scale: flo
     }
 
 
-@experiment(
-    "steps",
-    Gap("recurrent.steps_512", "attention.steps_512", 500.0),
-    Gap("attention.steps_32", "attention.steps_512", 0.0),
-    x="length",
-    y="milliseconds",
-    ticks=LENGTHS,
-)
+@experiment("steps", x="length", y="milliseconds", ticks=LENGTHS)
 def steps(seed: int, effort: float) -> Measurement:
     """A GRU cell and a layer of attention over longer and longer sequences."""
     torch.manual_seed(seed)

@@ -5,8 +5,9 @@ The task is to reverse eight symbols. A source is eight symbols; the target is t
 Shapes: B batch, T tokens.
 """
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,6 +18,8 @@ from .. import core
 
 N_SYMBOLS, START, VOCABULARY = 16, 16, 17
 D_MODEL = 64
+
+Rate = Callable[[int], float]  # the learning rate of a step, counted from 1
 
 
 class BareSublayer(nn.Module):
@@ -37,59 +40,80 @@ class AbsentSublayer(nn.Module):
         return x
 
 
-def transformer(
-    *,
-    n_layers: int = 2,
-    n_heads: int = 4,
-    scale: float | None = None,
-    residual: Callable[..., nn.Module] = core.PreNorm,
-    norm: Callable[[int], nn.Module] = core.LayerNorm,
-    positions: Callable[[int], core.Positions] = core.Sinusoidal,
-    mask: core.Mask | None = None,
-    has_cross_attention: bool = True,
-    has_feed_forward: bool = True,
-) -> core.EncoderDecoder:
-    """Build an encoder-decoder; every argument exchanges one part. `positions=lambda _: core.Positions()` has none."""
+def without_positions(_: int) -> core.Positions:
+    """Return the scheme that adds nothing."""
+    return core.Positions()
 
-    def attention() -> nn.Module:
-        return residual(core.MultiHeadAttention(D_MODEL, n_heads, scale=scale), norm(D_MODEL))
 
-    def feed_forward() -> nn.Module:
-        if not has_feed_forward:
+@dataclass(frozen=True, kw_only=True)
+class Wiring:
+    """The parts of an encoder-decoder; every field exchanges one."""
+
+    d_model: int = D_MODEL
+    n_layers: int = 2
+    n_heads: int = 4
+    d_ff: int | None = None  # twice d_model
+    scale: float | None = None
+    residual: Callable[..., nn.Module] = core.PreNorm
+    norm: Callable[[int], nn.Module] = core.LayerNorm
+    positions: Callable[[int], core.Positions] = core.Sinusoidal
+    mask: core.Mask | None = None
+    has_cross_attention: bool = True
+    has_feed_forward: bool = True
+
+    def attention(self) -> nn.Module:
+        """Return an attention in its residual wrapper."""
+        part = core.MultiHeadAttention(self.d_model, self.n_heads, scale=self.scale)
+        return self.residual(part, self.norm(self.d_model))
+
+    def feed_forward(self) -> nn.Module:
+        """Return a feed-forward in its residual wrapper, or what returns its input."""
+        if not self.has_feed_forward:
             return AbsentSublayer()
-        return residual(core.FeedForward(D_MODEL, 2 * D_MODEL), norm(D_MODEL))
+        return self.residual(core.FeedForward(self.d_model, self.d_ff or 2 * self.d_model), self.norm(self.d_model))
 
-    def decoder_layer() -> nn.Module:
-        cross = attention() if has_cross_attention else AbsentSublayer()
-        return core.DecoderLayer(attention(), cross, feed_forward())
+    def encoder(self) -> core.Encoder:
+        """Build an encoder."""
+        layers = [core.EncoderLayer(self.attention(), self.feed_forward()) for _ in range(self.n_layers)]
+        return core.Encoder(layers, positions=self.positions(self.d_model), norm=self._final_norm())
 
-    final = nn.Identity if residual is core.PostNorm else partial(norm, D_MODEL)
-    encoder_layers = [core.EncoderLayer(attention(), feed_forward()) for _ in range(n_layers)]
-    decoder_layers = [decoder_layer() for _ in range(n_layers)]
-    return assembled(
-        core.Encoder(encoder_layers, positions=positions(D_MODEL), norm=final()),
-        core.Decoder(decoder_layers, positions=positions(D_MODEL), norm=final(), mask=mask),
-    )
+    def decoder(self) -> core.Decoder:
+        """Build a decoder."""
+        layers = []
+        for _ in range(self.n_layers):
+            cross = self.attention() if self.has_cross_attention else AbsentSublayer()
+            layers.append(core.DecoderLayer(self.attention(), cross, self.feed_forward()))
+        return core.Decoder(layers, positions=self.positions(self.d_model), norm=self._final_norm(), mask=self.mask)
+
+    def _final_norm(self) -> nn.Module:
+        return nn.Identity() if self.residual is core.PostNorm else self.norm(self.d_model)
 
 
-def encoder(
-    d_model: int,
-    n_layers: int = 1,
-    n_heads: int = 4,
-    *,
-    d_ff: int | None = None,
-    residual: Callable[..., nn.Module] = core.PreNorm,
-    positions: core.Positions | None = None,
-) -> core.Encoder:
-    """Build an encoder with d_ff twice d_model and sinusoidal positions, unless given; pre-norm has a final norm."""
+def transformer(**parts: Any) -> core.EncoderDecoder:
+    """Build an encoder-decoder with these parts of `Wiring`."""
+    wiring = Wiring(**parts)
+    return assembled(wiring.encoder(), wiring.decoder())
 
-    def layer() -> nn.Module:
-        parts = (core.MultiHeadAttention(d_model, n_heads), core.FeedForward(d_model, d_ff or 2 * d_model))
-        return core.EncoderLayer(*(residual(part, core.LayerNorm(d_model)) for part in parts))
 
-    norm = core.LayerNorm(d_model) if residual is core.PreNorm else None
-    layers = [layer() for _ in range(n_layers)]
-    return core.Encoder(layers, positions=positions or core.Sinusoidal(d_model), norm=norm)
+def encoder(d_model: int, n_layers: int = 1, **parts: Any) -> core.Encoder:
+    """Build an encoder with these parts of `Wiring`."""
+    return Wiring(d_model=d_model, n_layers=n_layers, **parts).encoder()
+
+
+class Reader(nn.Module):
+    """Token ids (B, T) → embedding → a stack → logits (B, T, C), or (B, C) of the token at one place."""
+
+    def __init__(self, n_tokens: int, stack: nn.Module, n_classes: int, d_model: int, at: int | None = None) -> None:
+        super().__init__()
+        self.embedding = core.TokenEmbedding(n_tokens, d_model)
+        self.stack = stack
+        self.head = nn.Linear(d_model, n_classes)
+        self.at = at
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        states = self.stack(self.embedding(tokens)[0])
+        states = states[0] if isinstance(states, tuple) else states  # torch's recurrent layers return two things
+        return self.head(states if self.at is None else states[:, self.at])
 
 
 def recurrent(attention: nn.Module | None = None) -> core.EncoderDecoder:
@@ -105,6 +129,14 @@ def assembled(encoder: Any, decoder: Any) -> core.EncoderDecoder:
     return core.EncoderDecoder(
         source_embedding=embedding, encoder=encoder, target_embedding=embedding, decoder=decoder, head=head
     )
+
+
+@contextmanager
+def seeded(seed: int = 0) -> Iterator[None]:
+    """Draw random numbers from a seed inside the block, or inside a decorated function; outside, nothing changes."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
 
 
 def symbols(batch: int, length: int, generator: torch.Generator) -> Tensor:
@@ -146,21 +178,25 @@ def written_accuracy(model: core.EncoderDecoder, source: Tensor) -> float:
     return float((write(model, source) == source.flip(1)).float().mean())
 
 
-def train(
-    model: nn.Module,
-    loss_of: Callable[[int], Tensor],
-    steps: int,
-    *,
-    learning_rate: float = 3e-3,
-    warmup_steps: int = 20,
-) -> list[float]:
-    """Train with Adam and a linear warm-up; return the losses. `loss_of` takes the number of the step."""
-    optimizer = torch.optim.Adam(model.parameters(), learning_rate, betas=(0.9, 0.98))
+def warm_up(peak: float = 3e-3, steps: int = 20) -> Rate:
+    """Return a learning rate that rises linearly over the first steps and stays."""
+    return lambda step: peak * min(1.0, step / max(1, steps))
+
+
+def fall(peak: float, steps: int) -> Rate:
+    """Return a learning rate that falls linearly to zero over the second half of all steps."""
+    return lambda step: peak * min(1.0, 2 * (1 - (step - 1) / steps))
+
+
+@torch.enable_grad()
+def train(model: nn.Module, loss_of: Callable[[int], Tensor], steps: int, rate: Rate | None = None) -> list[float]:
+    """Train with Adam; return the losses. `loss_of` and `rate` take the number of the step, from 1."""
+    rate = rate or warm_up()
+    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
     curve = []
     model.train()
-    for step in range(steps):
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate * min(1.0, (step + 1) / max(1, warmup_steps))
+    for step in range(1, steps + 1):
+        optimizer.param_groups[0]["lr"] = rate(step)
         loss = loss_of(step)
         optimizer.zero_grad()
         loss.backward()

@@ -9,37 +9,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .. import core
-from .experiments import Arm, Gap, Measurement, experiment, numbered, scaled
-from .models import N_SYMBOLS, encoder, recurrent, reversing_loss, symbols, train, transformer, written_accuracy
+from .experiments import Arm, Measurement, experiment, numbered, scaled
+from .models import N_SYMBOLS, Reader, encoder, recurrent, reversing_loss, symbols, train, transformer, written_accuracy
 
 DISTANCES = (5, 20, 60)
 LONGEST, LENGTHS = 12, (4, 8, 12)
 WIDTH, BATCH = 32, 32
 
 
-class Recall(nn.Module):
-    """Predicts the first symbol of a sequence from what a reader has at the last one: (B, T) → (B, N_SYMBOLS)."""
-
-    def __init__(self, reader: nn.Module) -> None:
-        super().__init__()
-        self.embedding = core.TokenEmbedding(N_SYMBOLS, WIDTH)
-        self.reader = reader
-        self.head = nn.Linear(WIDTH, N_SYMBOLS)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        states = self.reader(self.embedding(tokens)[0])
-        states = states[0] if isinstance(states, tuple) else states  # torch's recurrent layers return two things
-        return self.head(states[:, -1])
-
-
-@experiment(
-    "distance",
-    Gap("attention.recall_60", "gru.recall_60", 0.3),
-    Gap("attention.recall_60", "lstm.recall_60", 0.3),
-    x="distance",
-    y="recall",
-    ticks=DISTANCES,
-)
+@experiment("distance", x="distance", y="recall", ticks=DISTANCES)
 def distance(seed: int, effort: float) -> Measurement:
     """GRU, LSTM and one layer of attention recall the first symbol of a sequence."""
     readers: dict[str, Callable[[], nn.Module]] = {
@@ -57,7 +35,7 @@ def distance(seed: int, effort: float) -> Measurement:
 def recall(reader: Callable[[], nn.Module], seed: int, length: int, steps: int) -> float:
     """Train a reader to recall the symbol that stands `length` symbols back; return the share of right answers."""
     torch.manual_seed(seed)
-    model, draws = Recall(reader()), torch.Generator().manual_seed(seed)
+    model, draws = Reader(N_SYMBOLS, reader(), N_SYMBOLS, WIDTH, at=-1), torch.Generator().manual_seed(seed)
 
     def loss(_: int) -> Tensor:
         tokens = symbols(BATCH, length + 1, draws)
@@ -69,14 +47,7 @@ def recall(reader: Callable[[], nn.Module], seed: int, length: int, steps: int) 
         return float((model(tokens).argmax(-1) == tokens[:, 0]).float().mean())
 
 
-@experiment(
-    "length",
-    Gap("additive.length_12", "one-vector.length_12", 0.15),
-    Gap("transformer.length_12", "one-vector.length_12", 0.15),
-    x="length",
-    y="written",
-    ticks=LENGTHS,
-)
+@experiment("length", x="length", y="written", ticks=LENGTHS)
 def length(seed: int, effort: float) -> Measurement:
     """Three generations reverse sources of mixed lengths."""
     generations: dict[str, Callable[[], Any]] = {
@@ -88,14 +59,13 @@ def length(seed: int, effort: float) -> Measurement:
     for name, build in generations.items():
         torch.manual_seed(seed)
         model, draws = build(), torch.Generator().manual_seed(seed)
-        train(model, partial(mixed_length_loss, model, draws), scaled(600, effort))
+
+        def loss(step: int, model: Any = model, draws: Any = draws) -> Tensor:
+            return reversing_loss(model, symbols(BATCH, 1 + 5 * (step - 1) % LONGEST, draws))
+
+        train(model, loss, scaled(600, effort))
         shares = [
             written_accuracy(model, symbols(128, n, torch.Generator().manual_seed(1_000 + seed))) for n in LENGTHS
         ]
         arms[name] = Arm(numbered("length", LENGTHS, shares), shares)
     return arms
-
-
-def mixed_length_loss(model: core.EncoderDecoder, draws: torch.Generator, step: int) -> Tensor:
-    """Return the loss of a batch whose sources have 1 to LONGEST symbols, one length after the other."""
-    return reversing_loss(model, symbols(BATCH, 1 + (5 * step) % LONGEST, draws))

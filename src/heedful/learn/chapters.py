@@ -1,14 +1,15 @@
-"""The chapters of the course, read from Markdown files: prose, formulas, figures, boxes and cells of Python.
+"""The chapters of the course, read from Markdown files: prose, formulas, figures, cells of Python, and boxes.
 
----                             ::: figure map-of-the-model        ```python
-title: The map                  The caption.                       heedful.build("base")
-able: [what a reader can do]    :::                                ```
-needs: [what a reader knows]
----
+---                             ::: figure map-of-the-model        :::: deep Boxes have four colons
+title: The map                  The caption.                       They hold prose, cells, formulas and figures.
+able: [what a reader can do]    :::                                ```python
+needs: [what a reader knows]                                       heedful.build("base")
+---                                                                ```
+                                                                   ::::
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,11 @@ LANGUAGES = ("en", "ko")
 BOXES = ("analogy", "deep", "misconception", "exercise", "recap", "reading")  # they hold prose, cells and the next two
 LEAVES = ("formula", "figure")
 NUMBERS = tuple(f"{number:02}" for number in range(14))  # of all chapters
-FENCE = re.compile(r"(`{3,}|~{3,}) *([\w-]*) *")
-OPENING = re.compile(r"::: +(\S+) *(.*)")
-
-Line = tuple[int, str]
+HEAD = re.compile(r"---\n(.*?)^---\n(.*)", re.DOTALL | re.MULTILINE)
+FENCE = re.compile(
+    r"^(?P<mark>`{3,}|:{3,}) *(?P<kind>\S+)(?P<title>.*)\n(?P<body>(?:.*\n)*?)(?P=mark)(?:\n|\Z)", re.MULTILINE
+)
+MARK = re.compile(r"^(?:```|:::).*", re.MULTILINE)
 
 
 class ChapterError(HeedfulError, ValueError):
@@ -78,10 +80,10 @@ def read_chapters(language: str) -> list[Chapter]:
 
 def read_chapter(path: Path) -> Chapter:
     """Read a chapter; its language is the name of its folder."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    end = lines.index("---", 1) if lines[:1] == ["---"] and "---" in lines[1:] else 0
-    head = _head("\n".join(lines[1:end]), path)
-    return Chapter(path, **head, blocks=tuple(_blocks(list(enumerate(lines[end + 1 :], end + 2)), path)))
+    match = HEAD.match(path.read_text(encoding="utf-8"))
+    head, body = match.groups() if match else ("", "")
+    blocks = _blocks(body, path, head.count("\n") + 3, (*BOXES, *LEAVES))
+    return Chapter(path, **_head(head, path), blocks=tuple(blocks))
 
 
 def _head(text: str, path: Path) -> dict[str, Any]:
@@ -101,53 +103,30 @@ def _flat(blocks: Iterable[Block]) -> Iterator[Block]:
         yield from _flat(block.blocks)
 
 
-def _blocks(lines: list[Line], path: Path, *, allowed: tuple[str, ...] = (*BOXES, *LEAVES)) -> Iterator[Block]:
-    """Divide lines into blocks. A fence that is not Python stays in the prose."""
-    prose: list[Line] = []
-    at = 0
-    while at < len(lines):
-        number, line = lines[at]
-        fence, box = FENCE.fullmatch(line), OPENING.fullmatch(line)
-        end = _closing(lines, at, fence[1] if fence else ":::", path) if fence or box else at
-        body = lines[at + 1 : end]
-        if box or (fence and fence[2] == "python"):
-            yield from _prose(prose)
-            prose = []
-            yield _box(box, body, number, path, allowed) if box else Block("cell", _text(body), line=number)
-        elif line.strip() == ":::":
-            raise ChapterError(f"{path}, line {number}: this ::: closes nothing")
-        else:
-            prose += lines[at : end + 1]
-        at = end + 1
-    yield from _prose(prose)
+def _blocks(text: str, path: Path, first: int, kinds: Sequence[str]) -> Iterator[Block]:
+    """Divide text, whose first line has this number, into blocks. A fence that is not Python stays in the prose."""
+    prose = end = 0  # where the prose since the last block begins, and where the last match ends
+    for match in (*FENCE.finditer(text), None):
+        start = match.start() if match else len(text)
+        if stray := MARK.search(text, end, start):
+            line = first + text.count("\n", 0, stray.start())
+            raise ChapterError(f"{path}, line {line}: {stray[0]!r} is not closed, or closes nothing")
+        end = match.end() if match else start
+        if match and match["mark"][0] == "`" and match["kind"] != "python":
+            continue
+        if body := text[prose:start].strip("\n"):
+            yield Block("prose", body, line=first + text.count("\n", 0, prose))
+        if match:
+            yield _block(match, path, first + text.count("\n", 0, start), kinds)
+        prose = end
 
 
-def _closing(lines: list[Line], start: int, mark: str, path: Path) -> int:
-    """Return the index of the line that closes a fence or a box; fences and boxes within a box are passed over."""
-    at = start + 1
-    while at < len(lines):
-        line = lines[at][1]
-        if line.strip() == mark:
-            return at
-        inner = FENCE.fullmatch(line) if mark == ":::" else None
-        opened = inner[1] if inner else ":::" if mark == ":::" and OPENING.fullmatch(line) else None
-        at = 1 + (_closing(lines, at, opened, path) if opened else at)
-    raise ChapterError(f"{path}, line {lines[start][0]}: {lines[start][1]!r} is not closed; close it with {mark}")
-
-
-def _box(opening: re.Match[str], body: list[Line], number: int, path: Path, allowed: tuple[str, ...]) -> Block:
-    kind, title = opening[1], opening[2].strip()
-    if kind not in allowed:
-        raise ChapterError(f"{path}, line {number}: {unknown('box', kind, allowed)}")
+def _block(match: re.Match[str], path: Path, line: int, kinds: Sequence[str]) -> Block:
+    kind, title, body = match["kind"], match["title"].strip(), match["body"]
+    if match["mark"][0] == "`":
+        return Block("cell", body.rstrip("\n"), line=line)
+    if kind not in kinds:
+        raise ChapterError(f"{path}, line {line}: {unknown('box', kind, kinds)}")
     if kind in LEAVES:
-        return Block(kind, _text(body), title, number)
-    return Block(kind, title=title, line=number, blocks=tuple(_blocks(body, path, allowed=LEAVES)))
-
-
-def _prose(lines: list[Line]) -> Iterator[Block]:
-    if text := _text(lines).strip("\n"):
-        yield Block("prose", text, line=lines[0][0])
-
-
-def _text(lines: list[Line]) -> str:
-    return "\n".join(line for _, line in lines)
+        return Block(kind, body.rstrip("\n"), title, line)
+    return Block(kind, title=title, line=line, blocks=tuple(_blocks(body, path, line + 1, LEAVES)))

@@ -3,7 +3,7 @@
 Shapes: B pairs, S source tokens, T target tokens, V vocabulary.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from ..core import EncoderDecoder
 from ..families import build
+from ..lab.models import Rate, seeded, train
 
 PADDING, START, END = 0, 1, 2
 SUBJECTS = {"I": "나", "you": "너", "we": "우리"}
@@ -52,66 +53,70 @@ def _pairs() -> Iterator[ToyPair]:
             yield ToyPair(f"{subject} {verb} {thing}", target, count / 10)
 
 
-VOCABULARY = ["<pad>", "<s>", "</s>", *sorted({word for p in _pairs() for word in f"{p.source} {p.target}".split()})]
+class WordVocabulary:
+    """A vocabulary of whole words, after <pad>, <s> and </s>."""
+
+    def __init__(self, tokens: Iterable[str]) -> None:
+        self.tokens = ["<pad>", "<s>", "</s>", *dict.fromkeys(tokens)]
+
+    def ids(self, text: str) -> list[int]:
+        """Return the ids of a text's words, and of the end token."""
+        return [self.tokens.index(word) for word in text.split()] + [END]
+
+    def text(self, ids: Sequence[int]) -> str:
+        """Return the words of ids, without start, end and padding."""
+        return " ".join(self.tokens[index] for index in ids if index > END)
+
+    def batch(self, texts: Sequence[str]) -> Tensor:
+        """Return the ids of texts, each with its end token, padded: (B, T)."""
+        return torch.nn.utils.rnn.pad_sequence([torch.tensor(self.ids(text)) for text in texts], batch_first=True)
 
 
-def toy_ids(text: str) -> list[int]:
-    """Return the ids of a text's words, and of the end token."""
-    return [VOCABULARY.index(word) for word in text.split()] + [END]
+TOY = WordVocabulary(sorted({word for pair in _pairs() for word in f"{pair.source} {pair.target}".split()}))
+VOCABULARY = TOY.tokens
+toy_ids, toy_text, toy_batch = TOY.ids, TOY.text, TOY.batch
 
 
-def toy_text(ids: Sequence[int]) -> str:
-    """Return the words of ids, without start, end and padding."""
-    return " ".join(VOCABULARY[index] for index in ids if index > END)
+def shifted(target: Tensor) -> Tensor:
+    """Return what the decoder reads: the start token, and the target without its last token."""
+    return F.pad(target[:, :-1], (1, 0), value=START)
 
 
-def toy_batch(texts: Sequence[str]) -> Tensor:
-    """Return the ids of texts, each with its end token, padded: (B, T)."""
-    return torch.nn.utils.rnn.pad_sequence([torch.tensor(toy_ids(text)) for text in texts], batch_first=True)
-
-
-def toy_model(seed: int = 0) -> EncoderDecoder:
+@seeded()
+def toy_model() -> EncoderDecoder:
     """Return a translator with random weights: one layer a side, d_model 64, 4 heads."""
-    torch.manual_seed(seed)
     sizes = {"d_model": 64, "n_heads": 4, "d_ff": 128, "n_encoder_layers": 1, "n_decoder_layers": 1}
     return build("tiny", vocab_size=len(VOCABULARY), dropout=0.0, **sizes)
 
 
-@torch.enable_grad()
 def train_toy(
     steps: int = 150,
     *,
-    rate: Callable[[int], float] = lambda step: 3e-3 * min(1.0, step / 20),
+    rate: Rate | None = None,
     label_smoothing: float = 0.0,
-    model: EncoderDecoder | None = None,
     on_step: Callable[[int, EncoderDecoder, float], None] | None = None,
 ) -> EncoderDecoder:
-    """Train a translator on all pairs at once, by Adam with the paper's β, and return it in evaluation mode.
+    """Train a translator on all pairs at once, and return it in evaluation mode.
 
     Args:
         steps: how many updates.
-        rate: the learning rate of each step, counted from 1.
+        rate: the learning rate of each step, counted from 1; by default it rises to 0.003 and stays.
         label_smoothing: the share of the target that is spread over the vocabulary.
-        model: the model to train; by default `toy_model()`.
         on_step: called with the step, the model and the loss before each update, the loss without smoothing.
     """
-    model = toy_model() if model is None else model
-    pairs = toy_pairs()
+    model, pairs = toy_model(), toy_pairs()
     source, target = toy_batch([pair.source for pair in pairs]), toy_batch([pair.target for pair in pairs])
-    inputs = F.pad(target[:, :-1], (1, 0), value=START)
     weights = torch.tensor([pair.share for pair in pairs])[:, None] * (target != PADDING)  # (B, T)
 
     def mean(logits: Tensor, smoothing: float) -> Tensor:
         losses = F.cross_entropy(logits.mT, target, reduction="none", label_smoothing=smoothing)
         return (losses * weights).sum() / weights.sum()
 
-    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
-    for step in range(1, steps + 1):
-        logits = model(source, inputs, source != PADDING)
+    def loss(step: int) -> Tensor:
+        logits = model(source, shifted(target), source != PADDING)
         if on_step is not None:
-            on_step(step, model, mean(logits.detach(), 0.0).item())
-        optimizer.param_groups[0]["lr"] = rate(step)
-        optimizer.zero_grad()
-        mean(logits, label_smoothing).backward()
-        optimizer.step()
-    return model.eval()
+            on_step(step, model, float(mean(logits.detach(), 0.0)))
+        return mean(logits, label_smoothing)
+
+    train(model, loss, steps, rate)
+    return model

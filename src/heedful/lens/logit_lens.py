@@ -3,17 +3,22 @@
 Shapes: L layers, B batch, T tokens, V vocabulary.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..core import VocabularyHead
+from ..core import Stack, VocabularyHead
 from ..errors import RecordingError
+from .document import Arrays
 from .inputs import evaluated, teacher_forced
 from .intervention import Place, collect, intervene, stacks_of
+from .trace import Trace
+
+N_LIKELIEST = 5  # tokens that a document has for each layer and position
+MOST_LOGITS = 100_000_000  # that are computed for a document: seconds for a base model
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +57,49 @@ def logit_lens(model: Any, inputs: Any) -> LayerLogits:
     """
     module, forced = evaluated(model), teacher_forced(model, inputs)
     name, stack = list(stacks_of(module).items())[-1]
-    head: Any = getattr(module, "head", None)
-    if not isinstance(head, VocabularyHead):
-        raise RecordingError(f"the logit lens needs a head over a vocabulary, not a {type(head).__name__}")
+    if not has_vocabulary(module):
+        kind = type(getattr(module, "head", None)).__name__
+        raise RecordingError(f"the logit lens needs a head over a vocabulary, not a {kind}")
     places = [Place(name, layer, "layer") for layer in range(len(stack.layers))]
     entry: list[Tensor] = []
     first = {places[0]: lambda x, _: entry.append(x)}
     with intervene(module, first), collect(module, places) as streams:
         module(*forced.inputs)
     layers = [*entry, *(stream for place in places for stream in streams[place])]
-    return LayerLogits(torch.stack([head(stack.norm(layer)) for layer in layers]), forced.spell)
+    return LayerLogits(torch.stack(list(_layer_logits(module, stack, layers))), forced.spell)
+
+
+def has_vocabulary(module: Any) -> bool:
+    """Return whether a module's head gives logits over a vocabulary."""
+    return isinstance(getattr(module, "head", None), VocabularyHead)
+
+
+def _layer_logits(module: Any, stack: Stack, streams: Iterable[Tensor]) -> Iterator[Tensor]:
+    return (module.head(stack.norm(stream)) for stream in streams)
+
+
+@torch.inference_mode()
+def likeliest_tokens(
+    module: Any, trace: Trace, spell: Callable[[int], str] | None, arrays: Arrays
+) -> dict[str, Any] | None:
+    """Describe the likeliest tokens of a traced run after each layer, as `logit_lens` gives them.
+
+    `top` (L + 1, T, 5) are indices of `tokens`, `shares` their probabilities. None without a head over a vocabulary, or
+    if the input is too long for so many layers and tokens of the vocabulary.
+    """
+    if spell is None or not trace.streams or not has_vocabulary(module):
+        return None
+    name, stack = list(stacks_of(module).items())[-1]
+    streams = trace.streams[name]
+    if len(streams) * len(streams[0]) * len(module.head.weight) > MOST_LOGITS:
+        return None
+    best = [
+        logits.float().softmax(dim=-1).topk(min(N_LIKELIEST, logits.shape[-1]))
+        for logits in _layer_logits(module, stack, streams)
+    ]
+    ids, top = torch.stack([each.indices for each in best]).unique(return_inverse=True)
+    return {
+        "tokens": [spell(index) for index in ids.tolist()],
+        "top": arrays.put(top),
+        "shares": arrays.put(torch.stack([each.values for each in best])),
+    }

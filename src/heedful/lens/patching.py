@@ -18,6 +18,7 @@ from .inputs import evaluated, log_probability, teacher_forced
 from .intervention import Edit, Place, collect, intervene, parts_of, stacks_of
 
 PARTS = ("layer", "self_attention", "cross_attention", "feed_forward", "self", "cross")
+BATCH_TOKENS = 4096  # that run together: the logits of all groups at once may take gigabytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +45,7 @@ def patch(
     corrupted: Any,
     answer: Any,
     *,
+    against: int | Iterable[int] | None = None,
     part: str = "layer",
     stack: str | None = None,
     positions: Iterable[int | Iterable[int]] | None = None,
@@ -55,6 +57,7 @@ def patch(
         clean: As `logit_lens` takes it, without the answer. For a module, one row.
         corrupted: An input of as many tokens.
         answer: The text of the answer; for a module the id, or ids, that the last rows of the logits predict.
+        against: For a module, another id or other ids. The log-probability is then the answer's minus theirs.
         part: "layer", the stream after each layer; "self_attention", "cross_attention" or "feed_forward", what a
             sublayer adds; "self" or "cross", each head at all positions.
         stack: "encoder" or "decoder"; the decoder where there is one.
@@ -76,23 +79,34 @@ def patch(
     if part not in PARTS or any(part not in parts for parts in layers):
         raise ConfigError(unknown("part", part, [name for name in PARTS if name in layers[0]]))
     right, wrong = (teacher_forced(model, item, answer) for item in (clean, corrupted))
+    if against is not None and model is not module:
+        raise ConfigError("against takes token ids: pass the module and its tensors")
+    other = [against] if isinstance(against, int) else list(against or ())
+
+    def measure(inputs: Iterable[Tensor]) -> Tensor:
+        logits = module(*inputs)
+        logprob = log_probability(logits, right.answer)
+        return logprob - log_probability(logits, other) if other else logprob
+
     shapes = [[tuple(each.shape) for each in forced.inputs] for forced in (right, wrong)]
     if shapes[0] != shapes[1] or shapes[0][0][0] != 1:
         raise RecordingError(f"patching needs two inputs of one row and equal length, not {shapes[0]} and {shapes[1]}")
     places = [Place(stack, layer, part) for layer in range(len(layers))]
     with collect(module, places) as outputs:
-        before = float(log_probability(module(*right.inputs), right.answer))
-    after = float(log_probability(module(*wrong.inputs), wrong.answer))
+        before = float(measure(right.inputs))
+    after = float(measure(wrong.inputs))
     sample = outputs[places[0]][0]
     if part in ("self", "cross") and positions is not None:
         raise ConfigError("heads are patched at all positions; leave out positions, or patch the attention")
     groups = _groups(sample.shape[1], positions)
-    rows = [each.expand(len(groups), *each.shape[1:]) for each in wrong.inputs]
+    size = max(1, BATCH_TOKENS // max(each.shape[1] for each in wrong.inputs))
+    batches = [groups[start : start + size] for start in range(0, len(groups), size)]
     effects = []
     for place in places:
-        with intervene(module, {place: _patched(outputs[place][0], groups)}):
-            effects.append(log_probability(module(*rows), wrong.answer) - after)
-    return PatchEffects(torch.stack(effects), before, after)
+        for batch in batches:
+            with intervene(module, {place: _patched(outputs[place][0], batch)}):
+                effects.append(measure(each.expand(len(batch), *each.shape[1:]) for each in wrong.inputs) - after)
+    return PatchEffects(torch.cat(effects).view(len(places), -1), before, after)
 
 
 def _groups(length: int, positions: Iterable[int | Iterable[int]] | None) -> list[list[int]]:

@@ -83,13 +83,15 @@ class Entry:
 class Trace:
     """The results of one run. `numbers` are by the index of their look; a recurrent model has none.
 
-    `entries` are by stack, for tokens that have ids.
+    `entries` are by stack, for tokens that have ids. `streams` are by stack the input of the first layer and the output
+    of each, (T, D).
     """
 
     recording: Recording
     numbers: dict[int, Numbers] = field(default_factory=dict, repr=False)
     layers: list[Layer] = field(default_factory=list, repr=False)
     entries: dict[str, Entry] = field(default_factory=dict, repr=False)
+    streams: dict[str, list[Tensor]] = field(default_factory=dict, repr=False)
 
     @property
     def looks(self) -> list[Look]:
@@ -120,6 +122,8 @@ def trace(module: nn.Module) -> Iterator[Trace]:
                 _hook_attention(seen, part, hooks)
             elif isinstance(part, EncoderLayer | DecoderLayer):
                 _hook_layer(seen, part, hooks)
+            elif isinstance(part, core.Stack):
+                _hook_stream(seen, part, hooks)
         yield seen
     _refuse_several(seen.looks)
 
@@ -143,6 +147,18 @@ def _hook_entries(seen: Trace, module: nn.Module, hooks: ExitStack) -> None:
         elif isinstance(part, core.Stack):
             name = "decoder" if isinstance(part, core.Decoder) else "encoder"
             hooks.callback(part.entry.register_forward_hook(partial(entered, name)).remove)
+
+
+def _hook_stream(seen: Trace, stack: core.Stack, hooks: ExitStack) -> None:
+    name = "decoder" if isinstance(stack, core.Decoder) else "encoder"
+
+    def ran(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
+        if not seen.recording.over:
+            stream = seen.streams.setdefault(name, [_row(args[0] if args else kwargs["x"])])
+            stream.append(_row(output))
+
+    for layer in dict.fromkeys(stack.layers):  # one module may be several layers
+        hooks.callback(layer.register_forward_hook(ran, with_kwargs=True).remove)
 
 
 def _hook_attention(seen: Trace, attention: MultiHeadAttention, hooks: ExitStack) -> None:

@@ -23,7 +23,7 @@ from ..files import new_folder
 from ..generation import generate
 from ..training.errors import FolderError
 from . import load
-from .run.task import DATA, VALID
+from .run.data import DATA, VALID
 from .seq2seq import spread_evenly
 from .translation.predictor import Translator
 

@@ -22,7 +22,7 @@ from ..data.report import DataReport, PairReport
 from ..lens.report import ScoredSample
 from ..training.loss import Loss, loss_of
 from .run import Files, RunConfig, Task, TrainingData
-from .run.task import Split, split_examples
+from .run.data import Split, split_examples
 
 FINAL_TEXTS = 2000  # of the validation data, answered with the full search when training is over
 VALIDATION_TEXTS = 500  # answered greedily at each validation, at most; the loss is over all

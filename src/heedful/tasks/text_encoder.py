@@ -18,7 +18,7 @@ from ..config import FamilyConfig
 from ..data.published_tokenizer import NAME, EncodedWindow, PublishedTokenizer
 from ..errors import DataError
 from ..families import Imported
-from ..lens.tokens import tokens_of
+from ..lens.tokens import token_text, tokens_of
 from ..lens.trace import trace
 from .bundle import Bundle, hf_tokenizer
 from .inspection.document import EMPTY, Inspection, check_options, ranked_classes
@@ -130,7 +130,7 @@ class TextEncoderPredictor(Predictor[Sequence[str], Output], Generic[Output]):
             "answer": answer,
             "sequences": {"source": tokens_of(self.tokenizer, encoded.ids)},
             "classes": None if probabilities is None else ranked_classes(probabilities),
-            **inspection.internals(self.module, traced),
+            **inspection.internals(self.module, traced, lambda index: token_text(self.tokenizer, [index])),
         }
 
     def run_inspected(self, item: Any) -> InspectedText:

@@ -36,7 +36,8 @@ from ..training.config import TrainingConfig
 from ..training.objective import B
 from .bundle import Bundle, is_bundle, sized_tokenizer
 from .run import Files, Refusals, RunConfig, Task, TrainingData
-from .run.task import DATA, START, TRAIN, VALID, Split, left_out, settings_json, split_examples, write_start_weights
+from .run.config import settings_json
+from .run.data import DATA, START, TRAIN, VALID, Split, left_out, split_examples, write_start_weights
 from .text_encoder import STRIDE
 
 HEAD = "head."  # prefix of the names of a head's weights

@@ -1,12 +1,26 @@
-"""The files of the exercises: each is a solution from `solutions/` without the bodies of its functions."""
+"""The texts of the exercises: solutions, messages in each language, and the files that a learner completes."""
 
 import ast
+import json
+from functools import cache
 from pathlib import Path
 
-from .result import message
-
-SOLUTIONS = Path(__file__).parent / "solutions"
+HERE = Path(__file__).parent
+SOLUTIONS = HERE / "solutions"
 NAMES = {int(path.name[:2]): path.stem for path in sorted(SOLUTIONS.glob("*.py"))}
+
+
+@cache
+def messages(language: str) -> dict[str, dict[str, str]]:
+    """Return the messages of a language: those of each exercise by its number, and "common" ones."""
+    catalog: dict[str, dict[str, str]] = json.loads((HERE / "locales" / f"{language}.json").read_text("utf-8"))
+    return catalog
+
+
+def message(language: str, number: int, key: str) -> str:
+    """Return a message of an exercise, or the common one with this key."""
+    catalog = messages(language)
+    return catalog[str(number)].get(key) or catalog["common"][key]
 
 
 def title(number: int, language: str) -> str:
@@ -20,16 +34,14 @@ def solution(number: int) -> str:
 
 
 def starter(number: int, language: str) -> str:
-    """Return the file to complete: the task in a language, and functions that raise NotImplementedError."""
+    """Return the file to complete: the solution with the task for its docstring, and without the functions' bodies."""
     source = solution(number)
     lines, tree = source.splitlines(), ast.parse(source)
     for node in reversed(tree.body):
         if isinstance(node, ast.FunctionDef):
             lines[node.body[0].end_lineno : node.end_lineno] = ["    raise NotImplementedError"]
-    lines[: tree.body[0].end_lineno] = [
-        f'"""{number}. {title(number, language)}\n\n{message(language, number, "task")}\n"""'
-    ]
-    return "\n".join(lines) + "\n"
+    task = f'"""{number}. {title(number, language)}\n\n{message(language, number, "task")}\n"""'
+    return "\n".join([task, *lines[tree.body[0].end_lineno :]]) + "\n"
 
 
 def start(folder: Path, language: str = "en") -> tuple[list[Path], list[Path]]:

@@ -12,6 +12,7 @@ from typing import Any
 from torch import Tensor
 
 from ...errors import unknown
+from ...lab.models import seeded
 from ..chapters import ChapterError
 
 FigureData = Callable[[str], dict[str, Any]]
@@ -35,7 +36,8 @@ def figure_data(name: str, language: str) -> dict[str, Any]:
         import_module(f"{__name__}.{module.name}")
     if name not in FIGURES:
         raise ChapterError(unknown("figure", name, FIGURES))
-    return FIGURES[name](language)
+    with seeded():
+        return FIGURES[name](language)
 
 
 def rounded(tensor: Tensor, digits: int = 3) -> Any:

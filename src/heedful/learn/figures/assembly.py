@@ -32,7 +32,6 @@ def calls(keep: Tensor) -> dict[str, dict[str, Any]]:
 @torch.no_grad()
 def three_builds(language: str) -> dict[str, Any]:
     """Return the outputs (T, D) of the second sentence, which is padded: each build's, and each call's of torch."""
-    torch.manual_seed(0)
     options: dict[str, dict[str, Any]] = {
         "right": {},
         "norm_first": {"norm_first": True},

@@ -8,7 +8,7 @@ import torch
 from ...core import EncoderDecoder
 from ...generation import SearchStep, generate
 from ...lens.recorder import record
-from ..toy import END, START, VOCABULARY, toy_ids, toy_text, train_toy
+from ..toy import START, VOCABULARY, toy_ids, toy_text, train_toy
 from . import figure, rounded
 
 SENTENCES = ("I like money", "I love music", "we like movies")
@@ -33,15 +33,13 @@ def word_by_word(language: str) -> dict[str, Any]:
 def _written(model: EncoderDecoder, sentence: str) -> dict[str, Any]:
     source = torch.tensor([toy_ids(sentence)])
     tokens = generate(model, source, beam=1)[0][0].tokens
-    target = torch.tensor([[START, *(token for token in tokens if token != END)]])
     with record(model) as recording:
-        logits = model(source, target)[0]
-    weights = recording.cross[0][0].mean(dim=0)  # (T, S) over the heads
+        logits = model(source, torch.tensor([[START, *tokens]]))[0]
     return {
         "source": [VOCABULARY[index] for index in source[0]],
-        "written": [VOCABULARY[index] for index in target[0, 1:]],
+        "written": [VOCABULARY[index] for index in tokens],
         "logits": rounded(logits),
-        "attention": rounded(weights),
+        "attention": rounded(recording.cross[0][0].mean(dim=0)),  # (T, S) over the heads
     }
 
 

@@ -1,7 +1,7 @@
-"""Figures of the three generations of translators, each trained on the same sentences: chapters 1 and 4.
+"""The figure of the three generations of translators, each trained on the same sentences, and scored by length.
 
 The weights are in generations.safetensors; `python -m heedful.learn.figures.generations` trains them again.
-Shapes: B batch, S source tokens, T target tokens, H heads.
+Shapes: B batch, S source tokens, T target tokens.
 """
 
 import random
@@ -15,10 +15,15 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ...core import EncoderDecoder
-from ...families.registry import build
+from ...core.recurrent import final_states
+from ...families import build
+from ...generation import generate
+from ...lab.models import fall, seeded, train
+from ...lens.recorder import record
+from ..toy import END, PADDING, START, WordVocabulary, shifted
+from . import figure, rounded
 
 WEIGHTS = Path(__file__).with_name("generations.safetensors")
-PAD, START, END = 0, 1, 2
 SUBJECTS = {"I": "나는", "you": "너는", "we": "우리는", "they": "그들은"}
 VERBS = {"love": "사랑", "like": "좋아", "study": "공부", "hate": "싫어", "understand": "이해", "explain": "설명"}
 OBJECTS = {
@@ -33,6 +38,8 @@ OBJECTS = {
 }
 HELD_OUT = ("I", "love", "deep learning"), ("I", "study", "the Transformer")  # never in a training sentence
 MOST_CLAUSES = 4
+N_SCORED, N_SHOWN = 100, 3  # sentences of each length
+SCORE_SEED, EXAMPLE_SEED = 1_000_001, 1_000_002  # seeds that no training step has
 CONFIGS: dict[str, dict[str, Any]] = {
     "vector": {"family": "recurrent", "attention": "none"},
     "additive": {"family": "recurrent", "attention": "additive"},
@@ -43,26 +50,19 @@ CONFIGS: dict[str, dict[str, Any]] = {
 Clause = tuple[str, str, str]
 
 
-def sentence_pair(clauses: list[Clause]) -> tuple[list[str], list[str]]:
-    """Return the English and the Korean tokens of clauses (subject, verb, object)."""
-    english = " and ".join(" ".join(clause) for clause in clauses)
+def sentence_pair(clauses: list[Clause]) -> tuple[str, str]:
+    """Return the English and the Korean of clauses (subject, verb, object)."""
     endings = ["하고"] * (len(clauses) - 1) + ["한다"]
     korean = [
         f"{SUBJECTS[subject]} {OBJECTS[thing]} {VERBS[verb]}{ending}"
         for (subject, verb, thing), ending in zip(clauses, endings, strict=True)
     ]
-    return english.split(), " ".join(korean).split()
+    return " and ".join(" ".join(clause) for clause in clauses), " ".join(korean)
 
 
-@cache
-def vocabularies() -> tuple[list[str], list[str]]:
-    """Return all English and all Korean tokens in the order of their ids."""
-    english = " ".join([*SUBJECTS, *VERBS, *OBJECTS, "and"]).split()
-    korean = " ".join(
-        [*SUBJECTS.values(), *OBJECTS.values(), *(v + e for v in VERBS.values() for e in ("하고", "한다"))]
-    )
-    first = ["<pad>", "<s>", "</s>"]
-    return first + list(dict.fromkeys(english)), first + list(dict.fromkeys(korean.split()))
+_PREDICATES = (verb + ending for verb in VERBS.values() for ending in ("하고", "한다"))
+ENGLISH = WordVocabulary(" ".join([*SUBJECTS, *VERBS, *OBJECTS, "and"]).split())
+KOREAN = WordVocabulary(" ".join([*SUBJECTS.values(), *OBJECTS.values(), *_PREDICATES]).split())
 
 
 def sample(seed: int, n_clauses: int, count: int) -> list[list[Clause]]:
@@ -77,22 +77,16 @@ def sample(seed: int, n_clauses: int, count: int) -> list[list[Clause]]:
 
 
 def encode(sentences: list[list[Clause]]) -> tuple[Tensor, Tensor]:
-    """Return the ids of both sides, padded: (B, S) with </s>, and (B, T) with <s> and </s>."""
-    tables = [{token: n for n, token in enumerate(tokens)} for tokens in vocabularies()]
-    rows = [
-        [[table[token] for token in side] for table, side in zip(tables, sentence_pair(sentence), strict=True)]
-        for sentence in sentences
-    ]
-    source = [torch.tensor([*english, END]) for english, _ in rows]
-    target = [torch.tensor([START, *korean, END]) for _, korean in rows]
-    return tuple(torch.nn.utils.rnn.pad_sequence(side, batch_first=True) for side in (source, target))  # type: ignore[return-value]
+    """Return the ids of both sides, each with </s>, padded: (B, S) and (B, T)."""
+    english, korean = zip(*map(sentence_pair, sentences), strict=True)
+    return ENGLISH.batch(english), KOREAN.batch(korean)
 
 
+@seeded()
 def new_model(name: str) -> EncoderDecoder:
-    """Build a model with new weights: "vector", "additive" or "transformer"."""
-    english, korean = map(len, vocabularies())
-    sizes = {"vocab_size": english, "target_vocab_size": korean, "tied": "output", "d_model": 32, "dropout": 0.0}
-    model = build({**CONFIGS[name], **sizes})
+    """Build a model with random weights: "vector", "additive" or "transformer"."""
+    sizes = {"vocab_size": len(ENGLISH.tokens), "target_vocab_size": len(KOREAN.tokens), "d_model": 32}
+    model = build({**CONFIGS[name], **sizes, "tied": "output", "dropout": 0.0})
     assert isinstance(model, EncoderDecoder)
     return model
 
@@ -100,54 +94,76 @@ def new_model(name: str) -> EncoderDecoder:
 @cache
 def trained_model(name: str) -> EncoderDecoder:
     """Load a trained model."""
-    model = new_model(name)
-    weights = load_file(WEIGHTS)
-    model.load_state_dict(
-        {key.removeprefix(f"{name}."): value.float() for key, value in weights.items() if key.startswith(f"{name}.")}
-    )
+    model, weights = new_model(name), load_file(WEIGHTS)
+    model.load_state_dict({key: weights[f"{name}.{key}"].float() for key in model.state_dict()})
     return model.eval()
 
 
-def teacher_forced(model: EncoderDecoder, source: Tensor, target: Tensor) -> Tensor:
-    """Return the logits (B, T - 1, V) of all target tokens after the first, each given those before it."""
-    logits: Tensor = model(source, target[:, :-1], source_keep=source != PAD)
-    return logits
+def logits_of(model: EncoderDecoder, source: Tensor, target: Tensor) -> Tensor:
+    """Return the logits (B, T, V) of all target tokens, each given those before it."""
+    return model(source, shifted(target), source != PADDING)
 
 
+@torch.no_grad()
 def exact(model: EncoderDecoder, sentences: list[list[Clause]]) -> list[bool]:
     """Return for each sentence whether greedy decoding writes exactly its translation.
 
     It does if and only if every token is the most likely one after the right ones before it.
     """
     source, target = encode(sentences)
-    with torch.no_grad():
-        right = (teacher_forced(model, source, target).argmax(-1) == target[:, 1:]) | (target[:, 1:] == PAD)
+    right = (logits_of(model, source, target).argmax(-1) == target) | (target == PADDING)
     return right.all(dim=1).tolist()
 
 
-def train(name: str, *, steps: int = 1600, batch: int = 64, rate: float = 4e-3) -> EncoderDecoder:
-    """Train a model on sentences of one to four clauses."""
-    torch.manual_seed(0)
+def train_generation(name: str, steps: int = 1200) -> EncoderDecoder:
+    """Train a model on sentences of one to four clauses, 64 at a time."""
     model = new_model(name)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps, pct_start=0.1)
-    for step in range(steps):
-        source, target = encode(sample(step, step % MOST_CLAUSES + 1, batch))
-        logits = teacher_forced(model, source, target)
-        loss = F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=PAD)
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-    return model.eval()
+
+    def loss(step: int) -> Tensor:
+        source, target = encode(sample(step, step % MOST_CLAUSES + 1, 64))
+        return F.cross_entropy(logits_of(model, source, target).mT, target, ignore_index=PADDING)
+
+    train(model, loss, steps, fall(4e-3, steps))
+    return model
 
 
-def main() -> None:
-    """Train all three models and write their weights in half precision."""
-    weights = {f"{name}.{key}": value.half() for name in CONFIGS for key, value in train(name).state_dict().items()}
-    save_file(weights, WEIGHTS)
+def sentences_of(n_clauses: int) -> list[list[Clause]]:
+    """Return sentences to show, those that the one-vector model fails first; each begins with a held-out clause."""
+    drawn = sample(EXAMPLE_SEED, n_clauses, 16) if n_clauses > 1 else [[HELD_OUT[0]]]
+    drawn = [[HELD_OUT[0], *clauses[1:]] for clauses in drawn]
+    right = exact(trained_model("vector"), drawn)
+    return [drawn[n] for n in sorted(range(len(drawn)), key=lambda n: right[n])][:N_SHOWN]
+
+
+@torch.no_grad()
+def _translated(name: str, sentence: list[Clause]) -> dict[str, Any]:
+    """Return the tokens a model writes, and what it reads the source from: attention weights, or one vector."""
+    model, (source, _) = trained_model(name), encode([sentence])
+    ((best, *_),) = generate(model, source.tolist(), beam=1, max_new_tokens=40, start=START, end=END)
+    answer = {"output": KOREAN.text(best.tokens).split()}
+    if name == "vector":
+        return answer | {"vector": rounded(final_states(model.encode(source), None)[0], 2)}
+    with record(model) as recording:
+        model(source, torch.tensor([[START, *best.tokens]]))
+    return answer | {"heads": rounded(recording.cross[0][0, :, :-1])}
+
+
+@figure("three-generations")
+def three_generations(language: str) -> dict[str, Any]:
+    """Translate sentences of one to four clauses with each model; return outputs, weights and scores by length."""
+    lengths: list[list[dict[str, Any]]] = []
+    for n in range(1, MOST_CLAUSES + 1):
+        lengths.append([])
+        for sentence in sentences_of(n):
+            english, korean = (text.split() for text in sentence_pair(sentence))
+            outputs = {name: _translated(name, sentence) for name in CONFIGS}
+            lengths[-1].append({"source": [*english, "</s>"], "target": korean, **outputs})
+    scored = [sample(SCORE_SEED, n, N_SCORED) for n in range(1, MOST_CLAUSES + 1)]
+    scores = {name: [sum(exact(trained_model(name), each)) / N_SCORED for each in scored] for name in CONFIGS}
+    return {"lengths": lengths, "scores": scores, "n_scored": N_SCORED}
 
 
 if __name__ == "__main__":
-    main()
+    trained = {name: train_generation(name).state_dict() for name in CONFIGS}
+    weights = {f"{name}.{key}": value.half() for name, state in trained.items() for key, value in state.items()}
+    save_file(weights, WEIGHTS)

@@ -3,47 +3,21 @@
 Shapes: B batch, T tokens, V vocabulary.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cache
 from itertools import product
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from ...core import (
-    Encoder,
-    EncoderLayer,
-    FeedForward,
-    LayerNorm,
-    MultiHeadAttention,
-    PreNorm,
-    Sinusoidal,
-    TokenEmbedding,
-)
+from ...lab.models import BareSublayer, Reader, encoder, fall, seeded, train
+from ...lens import ablate, record
 from ...lens.document import n_parameters
-from ...lens.recorder import record
 from . import figure, rounded
-from .small_training import train_small
 
-
-@contextmanager
-def heads_off(attention: MultiHeadAttention, heads: Sequence[int]) -> Iterator[None]:
-    """Put zeros in the place of what these heads hand to the output projection."""
-
-    def silence(_: nn.Module, args: tuple[Tensor]) -> Tensor:
-        split = args[0].unflatten(-1, (attention.n_heads, -1)).clone()
-        split[..., list(heads), :] = 0
-        return split.flatten(-2)
-
-    hook = attention.out_proj.register_forward_pre_hook(silence)
-    try:
-        yield
-    finally:
-        hook.remove()
-
-
+STEPS, BATCH = 200, 16
 LETTERS = {"en": "ABCDEFGHIJKL", "ko": "가나다라마바사아자차카타"}
 LENGTH, N_QUESTIONS = 8, 4  # which letter stands before, after, first and last
 
@@ -55,36 +29,33 @@ def letter_batch(size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]
     return ids, torch.stack([ids.roll(1, 1), ids.roll(-1, 1), first, last], dim=-1)
 
 
-class LetterModel(nn.Module):
-    """One attention block that answers four questions about every letter of a row: (B, T) → (B, T, 4, V)."""
-
-    def __init__(self, n_heads: int, d_model: int = 64) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(len(LETTERS["en"]), d_model)
-        self.positions = nn.Parameter(torch.randn(LENGTH, d_model))
-        self.attention = MultiHeadAttention(d_model, n_heads)
-        self.answers = nn.Linear(d_model, N_QUESTIONS * len(LETTERS["en"]))
-
-    def forward(self, ids: Tensor) -> Tensor:
-        mixed = self.attention(self.embedding(ids) + self.positions)
-        answers: Tensor = self.answers(mixed).unflatten(-1, (N_QUESTIONS, -1))
-        return answers
+def answers_of(model: Reader, ids: Tensor) -> Tensor:
+    """Return the logits of the answers to the four questions: (B, T, 4, V)."""
+    return model(ids).unflatten(-1, (N_QUESTIONS, -1))
 
 
 @cache
-def letter_model(n_heads: int) -> LetterModel:
-    """Return a model that was trained on rows of letters."""
-    model = train_small(lambda: LetterModel(n_heads), letter_batch)
-    assert isinstance(model, LetterModel)
+@seeded()
+def letter_model(n_heads: int) -> Reader:
+    """Return one layer of attention alone, trained on rows of letters."""
+    n_letters, draws = len(LETTERS["en"]), torch.Generator().manual_seed(0)
+    bare: dict[str, Any] = {"residual": BareSublayer, "norm": nn.Identity, "has_feed_forward": False}
+    model = Reader(n_letters, encoder(64, n_heads=n_heads, **bare), N_QUESTIONS * n_letters, 64)
+
+    def loss(_: int) -> Tensor:
+        ids, answers = letter_batch(BATCH, draws)
+        return F.cross_entropy(answers_of(model, ids).flatten(0, -2), answers.flatten())
+
+    train(model, loss, STEPS, fall(1e-2, STEPS))
     return model
 
 
 @torch.no_grad()
-def letter_scores(model: LetterModel, off: Sequence[int] = ()) -> list[float]:
+def letter_scores(model: Reader, off: Sequence[int] = ()) -> list[float]:
     """Return the share of right answers to each question over new rows, with some heads switched off."""
     ids, answers = letter_batch(250, torch.Generator().manual_seed(1))
-    with heads_off(model.attention, off):
-        scores: list[float] = rounded((model(ids).argmax(dim=-1) == answers).float().mean(dim=(0, 1)))
+    with ablate(model, heads=[f"encoder.0.{head}" for head in off]):
+        scores: list[float] = rounded((answers_of(model, ids).argmax(dim=-1) == answers).float().mean(dim=(0, 1)))
         return scores
 
 
@@ -98,10 +69,10 @@ def heads_at_work(language: str) -> dict[str, Any]:
     choices = [[head for head in range(4) if not switches >> head & 1] for switches in range(16)]
     return {
         "letters": [LETTERS[language][n] for n in ids[0]],
-        "maps": rounded(maps.looks[0].weights[0]),
+        "maps": rounded(maps.encoder[0][0]),
         "scores": [letter_scores(many, off) for off in choices],
         "single_scores": letter_scores(single),
-        "parameters": [n_parameters(model.attention) for model in (many, single)],
+        "parameters": [n_parameters(model.stack) for model in (many, single)],
     }
 
 
@@ -117,27 +88,7 @@ SENTENCES = [
 ]
 TRAINING = [(tokens, answer) for tokens, answer in SENTENCES if not {"animal", "street"} <= {*tokens}]
 IT = FORM.split().index("it")
-
-
-class PronounModel(nn.Module):
-    """Two encoder layers of four heads; what *it* means is read off at *it*: (B, T) → (B, V)."""
-
-    def __init__(self, d_model: int = 48) -> None:
-        super().__init__()
-        self.embedding = TokenEmbedding(len(VOCABULARY), d_model)
-
-        def wrap(sublayer: nn.Module) -> PreNorm:
-            return PreNorm(sublayer, LayerNorm(d_model))
-
-        self.attentions = [MultiHeadAttention(d_model, 4) for _ in range(2)]  # registered by the encoder
-        layers = [EncoderLayer(wrap(part), wrap(FeedForward(d_model, 2 * d_model))) for part in self.attentions]
-        self.encoder = Encoder(layers, positions=Sinusoidal(d_model), norm=LayerNorm(d_model))
-        self.answer = nn.Linear(d_model, len(VOCABULARY))
-
-    def forward(self, ids: Tensor) -> Tensor:
-        x, _ = self.embedding(ids)
-        answer: Tensor = self.answer(self.encoder(x)[:, IT])
-        return answer
+SEEDS = (25, 5)  # of the two models
 
 
 def token_ids(tokens: Sequence[str]) -> Tensor:
@@ -146,22 +97,27 @@ def token_ids(tokens: Sequence[str]) -> Tensor:
 
 
 @cache
-def pronoun_model(seed: int) -> PronounModel:
-    """Return a model that was trained on all sentences but those that name both the animal and the street."""
+def pronoun_model(seed: int) -> Reader:
+    """Return two layers of four heads that say at *it* what it means: (B, T) → (B, V).
+
+    They were trained on all sentences but those that name both the animal and the street.
+    """
     sentences = torch.stack([token_ids(tokens) for tokens, _ in TRAINING])
     answers = token_ids([answer for _, answer in TRAINING])
+    draws = torch.Generator().manual_seed(seed)
+    with seeded(seed):
+        model = Reader(len(VOCABULARY), encoder(48, 2), len(VOCABULARY), 48, at=IT)
 
-    def batch(size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        rows = torch.randint(len(TRAINING), (size,), generator=generator)
-        return sentences[rows], answers[rows]
+    def loss(_: int) -> Tensor:
+        rows = torch.randint(len(TRAINING), (BATCH,), generator=draws)
+        return F.cross_entropy(model(sentences[rows]), answers[rows])
 
-    model = train_small(PronounModel, batch, rate=5e-3, seed=seed)
-    assert isinstance(model, PronounModel)
+    train(model, loss, STEPS, fall(5e-3, STEPS))
     return model
 
 
 @torch.no_grad()
-def pronoun_readings(model: PronounModel, adjective: str) -> dict[str, Any]:
+def pronoun_readings(model: Reader, adjective: str) -> dict[str, Any]:
     """Return where *it* looks in each head, and the chances of the two answers, whole and without each head."""
     ids = token_ids(FORM.format("animal", "street", adjective).split())[None]
     nouns = token_ids(["animal", "street"])
@@ -169,7 +125,7 @@ def pronoun_readings(model: PronounModel, adjective: str) -> dict[str, Any]:
         whole = model(ids).softmax(dim=-1)[0, nouns]
     without = []
     for layer, head in product(range(2), range(4)):
-        with heads_off(model.attentions[layer], [head]):
+        with ablate(model, heads=[f"encoder.{layer}.{head}"]):
             without.append(model(ids).softmax(dim=-1)[0, nouns])
     weights = torch.cat([recording.encoder[layer][0, :, IT] for layer in range(2)])
     return {"weights": rounded(weights), "whole": rounded(whole), "without": rounded(torch.stack(without))}
@@ -183,5 +139,5 @@ def what_it_refers_to(language: str) -> dict[str, Any]:
         "words": FORM.format("animal", "street", "…").split(),
         "it": IT,
         "adjectives": adjectives,
-        "models": [{word: pronoun_readings(pronoun_model(seed), word) for word in adjectives} for seed in (0, 2)],
+        "models": [{word: pronoun_readings(pronoun_model(seed), word) for word in adjectives} for seed in SEEDS],
     }

@@ -3,7 +3,6 @@
 Shapes: B batch, T tokens, D d_model, F neurons, V vocabulary.
 """
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any, cast
 
@@ -11,52 +10,42 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ...core import DecoderOnly, Encoder, FeedForward, LayerNorm, PostNorm, PreNorm, VocabularyHead
+from ...core import DecoderOnly, Encoder, FeedForward, LayerNorm, PostNorm, VocabularyHead
 from ...families.registry import build
-from ...lab.models import encoder as build_encoder
+from ...lab.models import BareSublayer, encoder, fall, seeded, train
 from . import figure, rounded
-from .small_training import train_small
 
 DEPTHS = (6, 24, 48)
 WIDTH, N_TOKENS = 64, 8
 
 
-class NormOnly(PostNorm):
-    """norm(sublayer(x)): a residual wrapper without the addition."""
-
-    def forward(self, x: Tensor, *args: Any, **context: Any) -> Tensor:
-        output: Tensor = self.norm(self.sublayer(x, *args, **context))
-        return output
-
-
-def bare(sublayer: nn.Module, norm: nn.Module) -> nn.Module:
-    """Return a wrapper that only calls the sublayer: neither addition nor norm."""
-    return NormOnly(sublayer, nn.Identity())
-
-
-WIRINGS: dict[str, Callable[..., nn.Module]] = {"bare": bare, "norm": NormOnly, "post": PostNorm, "pre": PreNorm}
+WIRINGS: dict[str, dict[str, Any]] = {  # of Wiring
+    "bare": {"residual": BareSublayer, "norm": nn.Identity},
+    "norm": {"residual": BareSublayer},
+    "post": {"residual": PostNorm},
+    "pre": {},
+}
 
 
 def random_stack(wiring: str, depth: int) -> Encoder:
     """Return an encoder with random weights, the same for every wiring."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return build_encoder(WIDTH, depth, d_ff=4 * WIDTH, residual=WIRINGS[wiring])
+    with seeded():
+        return encoder(WIDTH, depth, d_ff=4 * WIDTH, **WIRINGS[wiring])
 
 
 def trace(wiring: str, depth: int) -> dict[str, list[float]]:
     """Return, before each layer and after the last: size of a token's vector, likeness of tokens, log10 of gradient."""
-    encoder, states = random_stack(wiring, depth), []
+    stack, states = random_stack(wiring, depth), []
 
     def keep_gradient(_: nn.Module, args: tuple[Tensor, ...]) -> None:
         args[0].retain_grad()
         states.append(args[0])
 
-    for part in (*encoder.layers, encoder.norm):
+    for part in (*stack.layers, stack.norm):
         part.register_forward_pre_hook(keep_gradient)
     generator = torch.Generator().manual_seed(1)
     x, gradient = torch.randn(2, 1, N_TOKENS, WIDTH, generator=generator)
-    encoder(x.requires_grad_()).backward(gradient)
+    stack(x.requires_grad_()).backward(gradient)
     values = torch.stack([state.detach()[0] for state in states])  # (N + 1, T, D)
     gradients = torch.stack([state.grad[0] for state in states if state.grad is not None])
     units = F.normalize(values, dim=-1)
@@ -114,16 +103,17 @@ def small_writer(language: str) -> tuple[DecoderOnly, list[str], Tensor]:
     sentences = sentences_of(language)
     vocabulary = sorted({word for sentence in sentences for word in sentence})
     ids = torch.tensor([[vocabulary.index(word) for word in sentence] for sentence in sentences])
-
-    def batch(size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        rows = ids[torch.randint(len(ids), (size,), generator=generator)]
-        return rows[:, :-1], rows[:, 1:]
-
-    sizes = {"d_model": 32, "n_heads": 2, "d_ff": N_NEURONS, "n_layers": 1}
-    model = train_small(
-        lambda: build("opt-tiny", vocab_size=len(vocabulary), max_length=8, dropout=0.0, **sizes), batch, steps=250
-    )
+    draws = torch.Generator().manual_seed(0)
+    sizes = {"vocab_size": len(vocabulary), "d_model": 32, "n_heads": 2, "d_ff": N_NEURONS, "n_layers": 1}
+    with seeded():
+        model = build("opt-tiny", max_length=8, dropout=0.0, **sizes)
     assert isinstance(model, DecoderOnly)
+
+    def loss(_: int) -> Tensor:
+        rows = ids[torch.randint(len(ids), (16,), generator=draws)]
+        return F.cross_entropy(model(rows[:, :-1]).mT, rows[:, 1:])
+
+    train(model, loss, 250, fall(1e-2, 250))
     return model, vocabulary, ids
 
 

@@ -6,8 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...core import Mask, MultiHeadAttention, causal, everything, padding, window
-from ...lab.models import encoder
+from ...core import Encoder, Mask, causal, everything, padding, window
+from ...lab.models import encoder, seeded
+from ...lens import record
 from . import figure, rounded
 
 PAD = "<pad>"
@@ -28,34 +29,27 @@ MASKS: dict[str, Mask] = {
 
 
 @cache
-def masked_layers() -> tuple[Any, Tensor]:
+@seeded()
+def masked_layers() -> tuple[Encoder, Tensor]:
     """Return two layers with random weights, and vectors for the tokens (1, T, D)."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return encoder(WIDTH, N_LAYERS, n_heads=1, d_ff=WIDTH).layers, torch.randn(1, N_TOKENS, WIDTH)
+    return encoder(WIDTH, N_LAYERS, n_heads=1, d_ff=WIDTH).eval(), torch.randn(1, N_TOKENS, WIDTH)
 
 
-def reached(mask: Tensor) -> list[list[bool]]:
+def reached(mask: Mask) -> list[list[bool]]:
     """Return which token (column) changes which output (row), by the gradients of an encoder with this mask."""
-    layers, x = masked_layers()
-    x = x.clone().requires_grad_()
-    output = x
-    for layer in layers:
-        output = layer(output, keep=mask[None, None])
-    rows = [torch.autograd.grad(output[0, row].sum(), x, retain_graph=True)[0] for row in range(N_TOKENS)]
-    return [(row[0].abs().amax(dim=-1) > 0).tolist() for row in rows]
+    stack, x = masked_layers()
+    stack.mask = mask
+    jacobian = torch.autograd.functional.jacobian(stack, x)  # (1, T, D, 1, T, D)
+    return (jacobian.abs().amax(dim=(0, 2, 3, 5)) > 0).tolist()
 
 
 def first_scores() -> Tensor:
-    """Return the scaled scores of the first layer: (T, T)."""
-    layers, x = masked_layers()
-    wrap = layers[0].self_attention
-    part: MultiHeadAttention = wrap.sublayer
-    with torch.no_grad():
-        normed = wrap.norm(x)
-        query, (key, _) = part.q_proj(normed), part.keys_values(normed)
-        scores: Tensor = query[0] @ key[0, 0].T / WIDTH**0.5
-    return scores
+    """Return the scaled scores of the first layer, up to a number for each row: (T, T)."""
+    stack, x = masked_layers()
+    stack.mask = everything()
+    with torch.no_grad(), record(stack) as recording:
+        stack(x)
+    return recording.encoder[0][0, 0].log()
 
 
 @figure("draw-a-mask")
@@ -67,7 +61,7 @@ def draw_a_mask(language: str) -> dict[str, Any]:
         "layers": N_LAYERS,
         "scores": rounded(first_scores()),
         "masks": {name: tensor.int().tolist() for name, tensor in tensors.items()},
-        "reached": {name: reached(tensor) for name, tensor in tensors.items()},
+        "reached": {name: reached(mask) for name, mask in MASKS.items()},
     }
 
 

@@ -56,9 +56,7 @@ def position_map(language: str) -> dict[str, Any]:
 def position_schemes(language: str) -> dict[str, Any]:
     """Return what five schemes make of each pair of query and key position; the learned one is untrained."""
     pos = torch.arange(N)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        learned = Learned(N, D_MODEL).table(N)
+    learned = torch.nn.functional.normalize(Learned(N, D_MODEL).table(N))
     sinusoidal = Sinusoidal(D_MODEL).table(N)
     ones = torch.ones(1, 1, N, 64) / 8  # every query and key the same vector of length 1
     query, key = Rotary(64).rotate(ones, ones, pos, pos)
@@ -66,7 +64,7 @@ def position_schemes(language: str) -> dict[str, Any]:
     return {
         "maps": {
             "sinusoidal": rounded(sinusoidal @ sinusoidal.T / (D_MODEL / 2)),
-            "learned": rounded(torch.nn.functional.normalize(learned) @ torch.nn.functional.normalize(learned).T),
+            "learned": rounded(learned @ learned.T),
             "relative": rounded(buckets),
             "rotary": rounded((query @ key.transpose(-2, -1))[0, 0]),
             "alibi": rounded(ALiBi(8).bias(pos, pos)[1]),

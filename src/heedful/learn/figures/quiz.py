@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from ... import core
 from ...families import build
-from ...lab.models import encoder
+from ...lab.models import Reader, encoder, train, without_positions
 from ...lens.document import n_parameters
 from . import figure
 
@@ -48,7 +48,7 @@ def _largest(difference: Tensor) -> float:
 
 
 def _stack() -> core.Encoder:
-    return encoder(32, 2, residual=core.PostNorm, positions=core.Positions())
+    return encoder(32, 2, residual=core.PostNorm, positions=without_positions)
 
 
 @claim("07")
@@ -122,29 +122,18 @@ def _bottleneck() -> Measured:
 
 @claim("07")
 def _final_norm() -> Measured:
-    x, stack = torch.randn(1, 20, 32), encoder(32, 12, positions=core.Positions())
+    x, stack = torch.randn(1, 20, 32), encoder(32, 12, positions=without_positions)
     norm, stack.norm = stack.norm, nn.Identity()
     variances = [float(end.var(dim=-1, unbiased=False).mean()) for end in (stack(x), norm(stack(x)))]
     return abs(variances[0] - 1) < 0.1, {"bare": f"{variances[0]:.1f}", "normed": f"{variances[1]:.1f}"}
 
 
 @claim("07")
-@torch.enable_grad()
 def _norm_against_overfitting() -> Measured:
-    table, stack, head = nn.Embedding(20, 32), _stack(), nn.Linear(32, 2)
     texts, labels = torch.randint(20, (2, 64, 6)), torch.randint(2, (2, 64))  # to train on, and others
-    weights = [*table.parameters(), *stack.parameters(), *head.parameters()]
-    optimizer = torch.optim.Adam(weights, lr=3e-3)
-
-    def predict(split: int) -> Tensor:
-        output: Tensor = head(stack(table(texts[split])).mean(dim=1))
-        return output
-
-    for _ in range(60):
-        optimizer.zero_grad()
-        F.cross_entropy(predict(0), labels[0]).backward()
-        optimizer.step()
-    trained, fresh = (float((predict(split).argmax(dim=-1) == labels[split]).float().mean()) for split in (0, 1))
+    model = Reader(20, _stack(), 2, 32, at=0)
+    train(model, lambda _: F.cross_entropy(model(texts[0]), labels[0]), 60)
+    trained, fresh = (float((model(texts[n]).argmax(dim=-1) == labels[n]).float().mean()) for n in (0, 1))
     return trained < 0.7, {"trained": f"{trained:.0%}", "fresh": f"{fresh:.0%}"}
 
 

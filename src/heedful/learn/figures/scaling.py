@@ -1,13 +1,11 @@
 """Figure of scaled scores: what dividing by √d_k, by d_k or by nothing does to random queries and keys."""
 
-from functools import cache
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from ...core import attention_weights
-from ...lab.measures import softmax_statistics
+from ...lab.measures import random_attention, softmax_statistics
 from . import figure, rounded
 
 WIDTHS = [2**n for n in range(11)]  # of queries and keys: d_k from 1 to 1,024
@@ -15,22 +13,12 @@ DIVISORS = {"none": 0.0, "root": 0.5, "full": 1.0}  # the power of d_k that the 
 N_QUERIES, N_KEYS = 512, 8
 
 
-@cache
-def random_attention(seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-    """Return queries (N, 1, 1, K), keys (N, 1, Tk, K) and a gradient of length 1 for the weights (N, 1, 1, Tk)."""
-    generator = torch.Generator().manual_seed(seed)
-    query = torch.randn(N_QUERIES, 1, 1, WIDTHS[-1], generator=generator)
-    key = torch.randn(N_QUERIES, 1, N_KEYS, WIDTHS[-1], generator=generator)
-    gradient = torch.randn(N_QUERIES, 1, 1, N_KEYS, generator=generator)
-    return query, key, gradient / gradient.norm(dim=-1, keepdim=True)
-
-
 def measure(width: int, power: float) -> dict[str, Any]:
     """Return means over all queries, and the weights of the first one, with scores divided by width^power."""
-    query, key, gradient = random_attention()
+    query, key, direction = random_attention(torch.Generator().manual_seed(0), N_QUERIES, N_KEYS)
     query, key, scale = query[..., :width], key[..., :width], width**-power
-    statistics = softmax_statistics(query, key, gradient, scale)
-    weights = attention_weights(query[:1], key[:1], scale=scale).flatten()
+    statistics = softmax_statistics(query, key, direction, scale)
+    weights = attention_weights(query[:, :, :1], key, scale=scale).flatten()
     return {name: round(value, 4) for name, value in statistics.items()} | {"weights": rounded(weights)}
 
 

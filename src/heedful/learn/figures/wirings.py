@@ -51,7 +51,6 @@ def _blocks(stack: nn.Module) -> list[str]:
 @figure("price-patches")
 def price_patches(language: str) -> dict[str, Any]:
     """Return a made-up series of prices, and how many patches each length and stride cut it into."""
-    torch.manual_seed(1)
     prices = 100 + torch.randn(DAYS).cumsum(dim=0)
     counts = {}
     for length in LENGTHS:

@@ -1,10 +1,12 @@
 // A look inside the answer, below the card of a tool.
 
+import { Refused } from "./api.js";
 import { asking } from "./asking.js";
 import { clear, el, set } from "./look/dom.js";
 
 // Look inside the answer: the page that `heedful look` writes, here in a frame that can reach nothing, to open, to save.
-// It follows a text that is changed and heads that are turned off: then it is sent another document.
+// It follows a text that is changed, heads that are turned off and activations that are patched: then it is sent another
+// document.
 const MAY = "allow-scripts allow-downloads";
 const PAUSE = 150; // milliseconds without a key
 
@@ -63,9 +65,15 @@ export function inside(context, id) {
   }
 
   async function follow(signal) {
-    const doc = await api.document(current.name, { ...current.body, language: speech.language() }, signal);
-    frame.contentWindow.postMessage({ document: doc }, "*"); // it has no origin of its own
-    link(replaced(page, doc));
+    const send = (message) => frame.contentWindow.postMessage(message, "*"); // it has no origin of its own
+    try {
+      const doc = await api.document(current.name, { ...current.body, language: speech.language() }, signal);
+      send({ document: doc });
+      link(replaced(page, doc));
+    } catch (error) {
+      if (error instanceof Refused && current.body.patch) send({ refused: error.message }); // beside what asked for it
+      throw error;
+    }
   }
 
   function change(body) {
@@ -75,10 +83,12 @@ export function inside(context, id) {
   field.addEventListener("input", () => {
     live.end();
     clearTimeout(timer);
-    timer = setTimeout(() => field.value.trim() && change({ input: field.value }), PAUSE);
+    timer = setTimeout(() => field.value.trim() && change({ input: field.value, patch: null }), PAUSE);
   });
   addEventListener("message", ({ source, data }) => {
-    if (frame && source === frame.contentWindow && Array.isArray(data?.heads)) change({ ablate: data.heads.map(String) });
+    if (!frame || source !== frame.contentWindow) return;
+    if (Array.isArray(data?.heads)) change({ ablate: data.heads.map(String), patch: null });
+    else if (data?.patch) change({ ablate: [], patch: data.patch });
   });
 
   function offer(list) {

@@ -10,13 +10,13 @@ import base64
 import hashlib
 import json
 import unicodedata
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from ...data.text_tokenizers import encode
 from ...demo import unknown_words
@@ -25,7 +25,8 @@ from ...lens import page as look_page
 from ...lens.document import n_parameters
 from ...lens.page import render
 from ...lens.page.rendering import script, style
-from ...tasks.inspection import inspect, inspect_ablated
+from ...tasks.inspection import inspect, inspect_ablated, inspect_patched
+from ...tasks.inspection.patching import check_patchable, patching_tokens
 from ...tasks.predictor import ItemError
 from ..bodies import JsonRoute
 from ..errors import PLAIN_ERRORS, APIError, Json
@@ -33,6 +34,7 @@ from ..inputs import as_inputs, check_overrides
 from ..models import Served
 from ..state import cancel_on_disconnect, requested_model, server_state
 from ..threads import run_in_thread
+from ..work import current_work
 
 # Of every page. The other security headers are those of all responses.
 POLICY = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"
@@ -71,11 +73,25 @@ HeadName = Annotated[str, Field(pattern=r"^(encoder|decoder|cross)\.\d{1,3}\.\d{
 Language = Literal["en", "ko"]
 
 
+class PatchRequest(BaseModel):
+    """A second text, `input`, and what is measured of its run with activations of the first; as `inspect_patched`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    input: str
+    step: int | None = Field(default=None, ge=0)
+    token: int | None = Field(default=None, ge=0)
+    against: int | None = Field(default=None, ge=0)
+    stack: Literal["encoder", "decoder"] | None = None
+    part: Literal["layer", "self_attention", "cross_attention", "feed_forward"] = "layer"
+
+
 class LookRequest(BaseModel):
     """A request for a look page. `input` is a text, a pair of texts, an image in base64, or a series.
 
-    The model runs without the heads in `ablate`, and the document then says what that changes. With the `format`
-    "json" the answer is the page's document, from which an open page redraws itself.
+    The model runs without the heads in `ablate`, and the document then says what that changes. With `patch` it says
+    what activations bring back while the model reads another text. With the `format` "json" the answer is the page's
+    document, from which an open page redraws itself.
 
     The other fields are for models that generate text. A `temperature` above 0 samples with the `seed`, and 0 turns
     sampling off; without it, the model's own settings are used.
@@ -88,6 +104,7 @@ class LookRequest(BaseModel):
     seed: int | None = Field(default=None, ge=0, lt=2**63)
     max_new_tokens: int | None = Field(default=None, ge=1)
     ablate: list[HeadName] = Field(default=[], max_length=MAX_HEADS)
+    patch: PatchRequest | None = None
     format: Literal["html", "json"] = "html"
 
 
@@ -103,22 +120,43 @@ async def _look(request: Request, name: str, body: LookRequest) -> Response:
         overrides["precision"] = settings.precision
         if (temperature := overrides.pop("temperature", None)) is not None:
             overrides |= {"sample": True, "temperature": temperature} if temperature else {"sample": False}
+    patch = body.patch
+    if patch is not None:
+        check_patchable(predictor)
+        if body.ablate:
+            raise APIError(
+                400, "patch: all heads are on while activations are patched; leave out ablate", param="patch"
+            )
     try:
-        (item,) = await run_in_thread(None, as_inputs, predictor, [body.input], settings)
-        if isinstance(item, ItemError):
-            raise item
+        item, *others = await run_in_thread(
+            None, as_inputs, predictor, [body.input, *([] if patch is None else [patch.input])], settings
+        )
+        for each in (item, *others):
+            if isinstance(each, ItemError):
+                raise each
     except ItemError as error:
-        raise APIError(400, error.reason, param="input") from None
+        raise APIError(400, error.reason, param="patch.input" if error.index else "input") from None
 
-    def look() -> Response:
-        _check_tokens(predictor, item, overrides)
+    def look() -> dict[str, Any]:
+        for each in (item, *others):
+            _check_tokens(predictor, each, overrides)
         options = {"name": served.name, "language": body.language, **overrides}
         inspected = inspect_ablated(predictor, item, body.ablate, **options) if body.ablate else None
         document = {**(inspected or inspect(predictor, item, **options)), "served": True}
-        document["unknown_words"] = unknown_words(predictor, item)
+        return {**document, "unknown_words": unknown_words(predictor, item)}
+
+    async def answer() -> Response:
+        document = await served.worker.call(look)
+        if patch is not None:
+            current_work().add(patching_tokens(document, patch.stack))
+            measure = partial(inspect_patched, predictor, document, patch.input, **patch.model_dump(exclude={"input"}))
+            document["patching"] = await served.worker.call(measure)
+        return await run_in_thread(None, respond, document)
+
+    def respond(document: dict[str, Any]) -> Response:
         return Json(document) if body.format == "json" else HTMLResponse(render(document), headers=look_headers())
 
-    return await cancel_on_disconnect(request, served.worker.call(look))
+    return await cancel_on_disconnect(request, answer())
 
 
 def _check_tokens(predictor: Any, item: Any, overrides: dict[str, Any]) -> None:

@@ -32,7 +32,7 @@ from ..class_scores import baseline_scores, class_scores, class_table
 from ..predictor import in_chunks
 from ..rivals import Rival
 from ..run import DataReport, Files, Refusals, TooLittleDataError
-from ..run.task import DATA, TRAIN, VALID, Split, left_out
+from ..run.data import DATA, TRAIN, VALID, Split, left_out
 from ..scoring import Score
 from ..text_encoder import Text, display_text, uses_segments
 from ..text_encoder_task import EXAMPLES, EncodedRow, TextData, TextEncoderConfig, TextEncoderTask, TextMetadata

@@ -25,7 +25,8 @@ from ...training.loss import Loss
 from ...training.objective import Monitor
 from ..predictor import ItemError
 from ..run import DataReport, Files, Refusals, Task
-from ..run.task import DATA, settings_json
+from ..run.config import settings_json
+from ..run.data import DATA
 from .data import (
     SERIES,
     Cut,

@@ -31,7 +31,8 @@ from ..linear_classifier import fit_linear
 from ..predictor import in_chunks, located, refusal
 from ..rivals import Rival
 from ..run import DataReport, Files, Refusals, Task
-from ..run.task import DATA, VALIDATION, settings_json
+from ..run.config import settings_json
+from ..run.data import DATA, VALIDATION
 from .data import (
     IMAGES,
     SETTINGS,

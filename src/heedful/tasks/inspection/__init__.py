@@ -5,5 +5,6 @@
 
 from .ablation import inspect_ablated
 from .document import Inspection, draw, inspect
+from .patching import inspect_patched
 
-__all__ = ["Inspection", "draw", "inspect", "inspect_ablated"]
+__all__ = ["Inspection", "draw", "inspect", "inspect_ablated", "inspect_patched"]

@@ -3,7 +3,7 @@
 The predictor's `inspect` adds what depends on the task, with an `Inspection` that holds the document's arrays.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +27,7 @@ from ...lens.document import (
     positions_of,
     unpacked,
 )
+from ...lens.logit_lens import likeliest_tokens
 from ...lens.recorder import Recording
 from ...lens.tokens import END_MARK, START_MARK, TokenDict
 from ...lens.trace import Trace
@@ -98,10 +99,15 @@ class Inspection:
     layers: frozenset[int] | None = None
     arrays: Arrays = field(default_factory=Arrays)
 
-    def internals(self, module: nn.Module, trace: Trace) -> dict[str, Any]:
-        """Return the attention, layers and positions of the document."""
+    def internals(self, module: nn.Module, trace: Trace, spell: Callable[[int], str] | None = None) -> dict[str, Any]:
+        """Return the attention, layers and positions of the document; and of a vocabulary what each layer would say.
+
+        `spell` returns the text of a token.
+        """
+        lens = likeliest_tokens(module, trace, spell, self.arrays)
         trace = trace if self.layers is None else _selected(trace, self.layers)
         return {
+            "lens": lens,
             "digits": DIGITS.get(kind_of_weights(trace)),
             "attentions": attentions(trace, self.arrays, ROOM if self.layers is None else ROOM_ASKED),
             "entries": entries(trace, self.arrays),

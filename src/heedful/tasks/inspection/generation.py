@@ -63,7 +63,7 @@ def inspect_generator(
     continues, target = runner_of(generator.module) is DecoderOnlyRunner, options.get("target")
     if continues and target is not None:
         check_options(options, generator)
-    source = _only_part(generator, item)
+    source = only_part(generator, item)
     prompt = source if continues else []
     start, ends = generator.tokens.start or 0, generator.tokens.end
     spell = partial(token_text, generator.target_tokenizer, ends=ends)
@@ -96,15 +96,15 @@ def inspect_generator(
         document["given"] = target is not None
         document["sequences"] = {"source": sources, "target": tokens[:-1]}
         document["alignment"] = alignment(by_head, *sides, inspection.arrays, kind_of_weights(seen))
-    return {**document, **inspection.internals(generator.module, seen)}
+    return {**document, **inspection.internals(generator.module, seen, lambda index: spell([index]))}
 
 
 def read_answer(generator: TextGenerator, text: str, answer: str | None) -> TeacherForced:
     """Return a module's inputs to read an answer, which a translator writes and a language model does without."""
-    source, ends = _only_part(generator, text), generator.tokens.end
+    source, ends = only_part(generator, text), generator.tokens.end
     spell = partial(token_text, generator.target_tokenizer, ends=ends)
     if runner_of(generator.module) is DecoderOnlyRunner:
-        written = [] if answer is None else _only_part(generator, answer)
+        written = [] if answer is None else only_part(generator, answer)
         rows = [[*source, *written][: -1 if written else None]]
     else:
         forced = None if answer is None else _forced_answer(generator, source, {"target": answer})
@@ -134,7 +134,7 @@ def _steps(logits: Tensor, ids: Sequence[int], spell: Spell) -> list[dict[str, A
     return steps
 
 
-def _only_part(generator: TextGenerator, item: Any) -> list[int]:
+def only_part(generator: TextGenerator, item: Any) -> list[int]:
     """Return the ids of a text that is answered as one part: a page shows one answer."""
     parts = generator.inputs(plain(item))
     if not parts:

@@ -28,7 +28,8 @@ from ...training.objective import Monitor
 from ..predictor import refusal
 from ..rivals import Rival
 from ..run import DataReport, Files, Refusals, Task, TooLittleDataError
-from ..run.task import DATA, TRAIN, VALID, settings_json
+from ..run.config import settings_json
+from ..run.data import DATA, TRAIN, VALID
 from ..scoring import Score
 from .data import CorpusData, CorpusSizes, LanguageModelConfig, encode_corpus, split_corpus, train_tokenizer
 from .predictor import CausalLanguageModel, LanguageModelSettings, TextScore, half_context, negative_log_likelihood

@@ -27,7 +27,7 @@ from ..class_scores import evaluation, share_interval
 from ..predictor import refusal
 from ..rivals import Rival
 from ..run import Files, Refusals
-from ..run.task import settings_json
+from ..run.config import settings_json
 from ..scoring import Score
 from ..text_encoder import BATCH_TOKENS
 from ..text_encoder_task import EncodedRow, TextConfig, TextEncoderConfig, TextEncoderTask, TextMetadata

@@ -13,7 +13,9 @@ from ...files import sha256_of
 from ...training import checkpoint
 from ...training.errors import FolderError, ResumeError, ResumeWarning
 from ..bundle import CONFIG, WEIGHTS
-from .task import DATA, SCRATCH, VALIDATION, AnyTask, C, D, Files, Task
+from .config import Files
+from .data import DATA, SCRATCH, VALIDATION
+from .task import AnyTask, C, D, Task
 
 RUN, METRICS, CARD, REPORT = "run.yaml", "metrics.json", "README.md", "report.html"
 # In the data folder; SOURCES is written last, once the data is complete.

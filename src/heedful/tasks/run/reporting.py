@@ -10,8 +10,9 @@ from ...core import Sinusoidal
 from ...lens.report import ReportData, ScoreRow
 from ...lens.report import write_report as write_page
 from ..bundle import Bundle, BundleError
+from .data import DATA
 from .folder import METRICS, READING, REPORT
-from .task import DATA, AnyTask
+from .task import AnyTask
 
 
 def write_report(

@@ -17,9 +17,11 @@ from ...files import sha256_of, write_text
 from ...training import Event, Finished, FolderError, Observer, Outcome, RunFolder, Saved, fit
 from ...training.parallel import world
 from ..rivals import NOTHING
+from .config import Files
+from .data import DATA, TooLittleDataError
 from .folder import CARD, METRICS, SOURCES, check_resumable, clear, prepare_data, resume_data, write_run
 from .reporting import model_card, write_report
-from .task import DATA, AnyTask, C, D, Files, Task, TooLittleDataError
+from .task import AnyTask, C, D, Task
 
 SHARED_FOLDER_TIMEOUT = 60.0  # seconds until another machine must see what the first process wrote
 

@@ -29,8 +29,8 @@ from ...generation import GenerationConfig
 from ...training.config import TrainingConfig
 from ..bundle import Bundle, is_bundle
 from ..run import DataReport, Files, RunConfig, TrainingData
-from ..run.task import START as START_WEIGHTS
-from ..run.task import Split, write_start_weights
+from ..run.data import START as START_WEIGHTS
+from ..run.data import Split, write_start_weights
 from ..seq2seq import length_setting, split_pairs
 from .predictor import SOURCES, TextToTextGenerator
 

@@ -24,7 +24,8 @@ from ..class_scores import share_interval
 from ..predictor import located, without_warnings
 from ..rivals import Rival, to_other_sources
 from ..run import DataReport, Files, Refusals, TooLittleDataError, TrainingData
-from ..run.task import DATA, START, TRAIN, VALID, left_out, settings_json
+from ..run.config import settings_json
+from ..run.data import DATA, START, TRAIN, VALID, left_out
 from ..scoring import Score, corpus_scores, exact_share, mostly_hangul, rouge, rouge_scores, rouge_share
 from ..seq2seq import FINAL_TEXTS, MARGIN, SHORT, VALIDATION_TEXTS, Seq2SeqTask, draft_count, spread_evenly
 from ..text_generator import Answer, unfinished_share

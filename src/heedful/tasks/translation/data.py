@@ -18,7 +18,7 @@ from ...data.store import TokenStore
 from ...data.tokenizer import Tokenizer, TokenizerConfig
 from ...errors import DataError
 from ..run import DataReport, Files, TrainingData
-from ..run.task import Split
+from ..run.data import Split
 from ..seq2seq import split_pairs, spread_evenly
 from ..text_generator import SOURCE, TARGET
 

@@ -27,7 +27,8 @@ from ..predictor import without_warnings
 from ..rivals import Rival, to_other_sources
 from ..run import DataReport, Files, RunConfig, TooLittleDataError
 from ..run import train as train_task
-from ..run.task import DATA, SCRATCH, TRAIN, VALID, settings_json
+from ..run.config import settings_json
+from ..run.data import DATA, SCRATCH, TRAIN, VALID
 from ..scoring import Score, by_length, calibration_error, corpus_scores, exact_share, main_metric, sentence_score
 from ..seq2seq import FINAL_TEXTS, MARGIN, Seq2SeqTask, draft_count, length_limits, length_setting
 from ..text_generator import SOURCE, TARGET, Answer, unfinished_share

@@ -10,8 +10,10 @@ import * as entry from "./views/entry.js";
 import { compare, head, heads } from "./views/heads.js";
 import { classes, image, series } from "./views/input.js";
 import * as layer from "./views/layer.js";
+import * as lens from "./views/lens.js";
 import * as model from "./views/model.js";
 import * as numbers from "./views/numbers.js";
+import * as patching from "./views/patching.js";
 import * as positions from "./views/positions.js";
 import * as tokens from "./views/tokens.js";
 import { alignment, cross } from "./views/translation.js";
@@ -19,8 +21,8 @@ import { next, writing } from "./views/writing.js";
 
 // A view shows itself where `fits(doc)` says so.
 const views = [
-  model, entry, image, series, classes, tokens, heads, head, compare, cross, writing, next, beams, alignment, numbers, layer, positions,
-  ablation,
+  model, entry, image, series, classes, tokens, heads, head, compare, cross, writing, next, beams, alignment, numbers, layer, lens, positions,
+  ablation, patching,
 ];
 
 // [keys, message] of the help box.
