@@ -16,9 +16,10 @@ from torch import Tensor, nn
 from ...config import Config, FamilyConfig
 from ...data.published_tokenizer import PublishedTokenizer
 from ...data.report import FIRST_PLACES, DataReport, SplitReport
-from ...data.validation_split import EVERY, held_out
+from ...data.validation_split import EVERY, held_out, unsplittable
 from ...errors import ConfigError, DataError, unknown
 from ...families import build, config_of
+from ...families.sizes import check_memory
 from ...families.weights import put_weights
 from ...files import replacing, sha256_of
 from ...training.config import TrainingConfig
@@ -279,11 +280,9 @@ def split_examples(
             if digest(example) in set_apart:  # a score on these would measure memory
                 drop(train, "also in validation", example)
     if report.valid is None and not set_apart:
-        raise TooLittleDataError(
-            f"{train.kept} {name} are too few to hold some out for validation; add data, or give validation files "
-            "(--valid)",
-            report,
-        )
+        labelled = ((label(example), digest(example)) for example in read(files.train, report_class()))
+        reason = unsplittable(labelled, name)
+        raise TooLittleDataError(f"{reason}; add data, or give validation files (--valid)", report)
     for paths, part in ((files.train, train), (files.valid, report.valid)):
         if part is not None and not part.kept:
             reason = f"all {part.total} are dropped or also in validation"
@@ -355,7 +354,10 @@ class Task(ABC, Generic[C, D, B]):
         """Return a copy of this task for one run, ready to train; it builds a module unless one is passed."""
         bound = copy(self)
         bound.config, bound.data = config, data
-        bound.module = bound.build() if module is None else module
+        if module is None:
+            check_memory(bound.model_config())
+            module = bound.build()
+        bound.module = module
         bound.setup()
         return bound
 
