@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 CONSTRAINTS := constraints.txt
 
-.PHONY: demo test browser sanitize fuzz lint format bench docs reference site translators clean
+.PHONY: demo test browser sanitize fuzz lint format bench docs reference trust site translators clean
 
 demo: .venv/installed
 	$(BIN)/heedful demo --out runs/demo
@@ -62,6 +62,10 @@ docs: .venv/installed-bench
 # docs/reference/ is generated from the docstrings, the settings and the commands.
 reference: .venv/installed-dev
 	$(BIN)/python docs/build_reference.py
+
+# docs/trust.md lists the promises of the package with the tests that hold them.
+trust: .venv/installed-dev
+	$(BIN)/python docs/build_trust.py
 
 # The course and the documentation as web pages.
 site: .venv/installed
