@@ -2,16 +2,12 @@
 import { hue } from "../../lens/color.js";
 import { el, svg } from "../../lens/dom.js";
 import { brief, label, number, resize } from "../../lens/drawing/text.js";
-import { live, namedChart, readout } from "../controls.js";
+import { figure, live, namedChart, readout } from "../controls.js";
 
 const WAYS = ["none", "root", "full"], MEASURES = ["largest", "variance", "entropy", "gradient"];
 const HIGH = 92, HEAD = 24;
 
-export function draw(root, data, message, state) {
-  state.at ??= data.widths.indexOf(64);
-  state.measure ??= "largest";
-  const width = Math.min(root.clientWidth, 760);
-
+export const scaledScores = figure(760, { at: (data) => data.widths.indexOf(64), measure: "largest" }, ({ data, message, state, width, named }) => {
   // Of each way, the eight weights of one query as bars that together fill the height once.
   function weights() {
     const gap = width < 480 ? 14 : 36, wide = (width - 2 * gap) / WAYS.length, bar = wide / data.keys;
@@ -40,12 +36,12 @@ export function draw(root, data, message, state) {
     });
   }
 
-  live(root, state, ({ slider, either }) => [
+  return live(state, ({ slider, either }) => [
     slider("at", "d_k", [0, data.widths.length - 1], (at) => String(data.widths[at])),
-    either("measure", message("measure"), MEASURES.map((measure) => [measure, message(measure)])),
+    either("measure", message("measure"), named(MEASURES)),
   ], () => {
     const value = (way) => brief(data.measures[way][state.at][state.measure]);
     return [weights(), curves(), readout(el("b", {}, message(`${state.measure}.name`)), " ", message(`${state.measure}.text`, data),
       " ", message("values", { d: data.widths[state.at], none: value("none"), root: value("root"), full: value("full") }))];
   });
-}
+});
