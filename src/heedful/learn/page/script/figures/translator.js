@@ -1,10 +1,10 @@
-// The decoder at work: one step after another, and the prefixes that a beam search compares, as a tree.
+// The toy translator: one step of its decoder after another, the beams of a search as a tree, and its training.
 import { hue, ink, shade } from "../../lens/color.js";
 import { el, svg } from "../../lens/dom.js";
-import { bars } from "../../lens/drawing/chart.js";
+import { bars, lineLook } from "../../lens/drawing/chart.js";
 import { table } from "../../lens/drawing/stage.js";
-import { label, number, percent, resize, widthOf, wrapWords } from "../../lens/drawing/text.js";
-import { caption, controls, controlsOf, figure, indexed, live, readout, sized } from "../controls.js";
+import { brief, label, number, percent, resize, widthOf, wrapWords } from "../../lens/drawing/text.js";
+import { caption, controls, controlsOf, figure, indexed, live, namedChart, readout, sized } from "../controls.js";
 
 const MOST = 6, SIZE = 14, LINE = 46;
 const tenths = (value) => (value / 10).toFixed(1);
@@ -93,3 +93,26 @@ export const beamTree = figure(760, { tree: 0, beam: 1, alpha: 10 }, ({ data, me
     table(["answer", "probability", "length", "score"].map((key) => message(key)), answers.map(rank)),
     readout(message("facts", { answer: answers[0].words, alpha: alpha.toFixed(1) }))];
 }));
+
+// Losses and learning rates of three trainings, and what the model translates at a chosen step.
+export const trainingRun = figure(700, { run: "warmup", at: 4 }, ({ data, message, state, width, named }) => {
+  const names = Object.keys(data.runs);
+  // A line for each run over the steps, with a rule where the reader stands.
+  const chart = (key, high) => namedChart({
+    series: names.map((name, n) => ({ name: message(name), points: data.runs[name][key].map((value, at) => [at + 1, value]), look: { ...lineLook(n), opacity: name === state.run ? 1 : 0.45 } })),
+    width, high, isNamed: key === "losses", xLabel: message("step"), name: message(key),
+    more: ({ x }) => svg("path", { d: `M${x(data.steps[state.at])} 6V${high + 6}`, stroke: "var(--accent-2)", "stroke-width": 1.5 }),
+  });
+  return live(state, ({ either, slider }) => [
+    either("run", message("run"), named(names)),
+    slider("at", message("step"), [0, data.steps.length - 1], (value) => String(data.steps[value])),
+  ], () => {
+    const run = data.runs[state.run], step = data.steps[state.at], outputs = run.translations[state.at];
+    const rows = data.sentences.map(({ source, right, trained }, n) => [
+      [source, trained ? "" : el("small", {}, ` ${message("unseen")}`)], outputs[n] || "∅", right.includes(outputs[n]) ? `✓ ${message("right")}` : `✗ ${message("wrong")}`]);
+    return [
+      caption(message("losses")), chart("losses", 150), caption(message("rates")), chart("rates", 80),
+      table(["sentence", "translation", "verdict"].map((key) => message(key)), rows, { numbers: 3 }),
+      readout(message("facts", { run: message(state.run), n: step, loss: number(run.losses[step - 1]), rate: brief(run.rates[step - 1]) }))];
+  });
+});
