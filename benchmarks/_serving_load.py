@@ -28,11 +28,13 @@ class Load:
 
     port: int
     kind: str
-    bodies: list[str]  # of POST /translate, taken in turn; none: GET /health
+    bodies: list[str]  # of POST requests, taken in turn; none: GET /health
     clients: int = 1
     seconds: float = 1.0
     requests: int = 0
     rate: float = 0.0
+    path: str = "/translate"
+    key: str = ""
 
 
 @dataclass
@@ -168,7 +170,8 @@ def _requests(load: Load) -> Iterator[bytes]:
     if not load.bodies:
         return cycle([f"GET /health HTTP/1.1\r\n{where}\r\n".encode()])
     bodies = [body.encode() for body in load.bodies]
-    head = f"POST /translate HTTP/1.1\r\n{where}Content-Type: application/json\r\nContent-Length: "
+    key = f"Authorization: Bearer {load.key}\r\n" if load.key else ""
+    head = f"POST {load.path} HTTP/1.1\r\n{where}{key}Content-Type: application/json\r\nContent-Length: "
     return cycle([f"{head}{len(body)}\r\n\r\n".encode() + body for body in bodies])
 
 

@@ -33,8 +33,12 @@ class Server:
     @property
     def resident_mib(self) -> float:
         """The memory it holds."""
-        lines = Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8").splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+        return self._memory("VmRSS")
+
+    @property
+    def peak_mib(self) -> float:
+        """The most memory it has held."""
+        return self._memory("VmHWM")
 
     @property
     def processor_seconds(self) -> float:
@@ -56,6 +60,10 @@ class Server:
         except OSError:
             return 0
 
+    def _memory(self, name: str) -> float:
+        lines = Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8").splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
+
     def _ask(self, method: str, path: str, content: str | None = None) -> tuple[int, Any]:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
@@ -67,12 +75,16 @@ class Server:
 
 
 @contextmanager
-def serving(name: str, command: Sequence[str], threads: int) -> Iterator[Server]:
-    """A server while it is needed; `PORT` in the command is a free one."""
+def serving(
+    name: str, command: Sequence[str], threads: int, cores: Sequence[int] = (), log: int | None = None
+) -> Iterator[Server]:
+    """A server while it is needed, on these cores; `PORT` in the command is a free one, `log` takes its errors."""
     port = _free_port()
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
     words = [str(port) if word == "PORT" else word for word in command]
-    process = subprocess.Popen([sys.executable, *words], env=environment, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, *words], env=environment, stdout=subprocess.DEVNULL, stderr=log, preexec_fn=lambda: pin(cores)
+    )
     try:
         server = Server(name, port, process.pid)
         until = time.monotonic() + PATIENCE
@@ -91,10 +103,14 @@ def serving(name: str, command: Sequence[str], threads: int) -> Iterator[Server]
 
 
 @contextmanager
-def crowd(load: Load) -> Iterator[subprocess.Popen[str]]:
-    """A crowd at work; `seen` says what it saw once it has gone."""
+def crowd(load: Load, cores: Sequence[int] = ()) -> Iterator[subprocess.Popen[str]]:
+    """A crowd at work on these cores; `seen` says what it saw once it has gone."""
     process = subprocess.Popen(
-        [sys.executable, str(HERE / "_serving_load.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, str(HERE / "_serving_load.py")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: pin(cores),
     )
     assert process.stdin is not None
     try:
@@ -115,10 +131,16 @@ def seen(process: subprocess.Popen[str]) -> Seen:
     return Seen(**found)
 
 
-def under(load: Load) -> Seen:
+def under(load: Load, cores: Sequence[int] = ()) -> Seen:
     """What a crowd saw."""
-    with crowd(load) as process:
+    with crowd(load, cores) as process:
         return seen(process)
+
+
+def pin(cores: Sequence[int]) -> None:
+    """Let this process run on these cores only; on all of them where none is named."""
+    if cores:
+        os.sched_setaffinity(0, cores)
 
 
 def _free_port() -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from heedful.config import read_mapping
+from heedful.config import assign, read_mapping
 from heedful.errors import ConfigError
 from heedful.families import OriginalConfig, RecurrentConfig, build, config_of, presets
 
@@ -117,3 +118,50 @@ def test_the_presets_are_the_papers() -> None:
     assert isinstance(big, OriginalConfig)
     assert (big.d_model, big.n_heads, big.d_ff, big.dropout) == (1024, 16, 4096, 0.3)
     assert {"tiny", "small", "base", "big"} <= presets().keys()
+
+
+LISTS = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10)
+)
+MERGES = "a0: &a0 {x: 1}\n" + "".join(f"a{n}: &a{n}\n  <<: [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (LISTS, "more than 100,000 values"),
+        (MERGES, "more than 100,000 values"),
+        ("a: [" + "1," * 100_001 + "]", "more than 100,000 values"),
+        ("a: &a [*a]", "recursive"),
+        ("a: " + "[" * 5000 + "]" * 5000, "recursion"),
+    ],
+    ids=["aliases", "merges", "values", "a cycle", "depth"],
+)
+def test_a_yaml_file_has_a_limited_number_of_values_with_its_aliases(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(text, encoding="utf-8")
+    tracemalloc.start()
+    try:
+        with pytest.raises(ConfigError, match=rf"a\.yaml: .*{message}"):
+            read_mapping(path)
+        assert tracemalloc.get_traced_memory()[1] < 200_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_aliases_and_merges_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text("base: &b {x: 1, y: [1, 2]}\nother:\n  <<: *b\n  z: 2\nlist: [*b, *b]\n", encoding="utf-8")
+    base = {"x": 1, "y": [1, 2]}
+    assert read_mapping(path) == {"base": base, "other": {**base, "z": 2}, "list": [base, base]}
+
+
+def test_a_setting_that_is_nested_too_deeply_is_refused() -> None:
+    with pytest.raises(ConfigError, match="recursion"):
+        assign({}, f"a={'[' * 5000}")
+
+
+def test_a_config_that_does_not_end_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").symlink_to("/dev/zero")
+    with pytest.raises(ConfigError, match=r"a\.yaml: it is not a regular file"):
+        read_mapping(tmp_path / "a.yaml")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from heedful.files import replacing, sha256_of, write_text
+from heedful.errors import HeedfulError
+from heedful.files import new_folder, replacing, sha256_of, write_text
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
@@ -55,3 +56,21 @@ def test_an_error_over_another_file_keeps_its_name(tmp_path: Path) -> None:
 def test_the_sum_is_that_of_the_standard(tmp_path: Path) -> None:
     write_text(tmp_path / "abc", "abc")  # the first example of FIPS 180-2
     assert sha256_of(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), HeedfulError("is full")], ids=["system", "own"]
+)
+def test_an_error_while_a_folder_is_written_names_the_folder_and_leaves_nothing(
+    error: Exception, tmp_path: Path
+) -> None:
+    def fail() -> None:
+        with new_folder(tmp_path / "out") as partial:
+            path = str(partial / "weights")
+            raise type(error)(*error.args, path) if isinstance(error, OSError) else HeedfulError(f"{path} {error}")
+
+    with pytest.raises(type(error)) as caught:
+        fail()
+    assert str(tmp_path / "out" / "weights") in str(caught.value)
+    assert "/." not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, ge
 import yaml
 
 from .errors import ConfigError, unknown
-from .files import write_text
+from .files import read_limited, write_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +153,8 @@ def _wrong_type(value: Any, kind: type, where: str) -> ConfigError:
 
 
 FILE_ENDINGS = (".json", ".yaml", ".yml")
+MAX_BYTES = 16 << 20  # of a file
+MAX_VALUES = 100_000  # of a YAML file
 
 
 def read_mapping(path: str | Path) -> dict[str, Any]:
@@ -160,7 +162,7 @@ def read_mapping(path: str | Path) -> dict[str, Any]:
     path = Path(path)
     read = partial(json.loads, object_pairs_hook=_unique) if _ending(path) == ".json" else _read_yaml
     try:
-        values = read(path.read_text(encoding="utf-8"))
+        values = read(read_limited(path, MAX_BYTES).decode("utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from None
     except (yaml.YAMLError, ValueError, KeyError, AttributeError, RecursionError) as error:  # of the parsers
@@ -192,8 +194,8 @@ def assign(values: dict[str, Any], assignment: str) -> None:
             raise ConfigError(f"{assignment!r}: {name} is a single value and has no {last}")
     try:
         values[last] = _read_yaml(text)
-    except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(f"{assignment!r}: {' '.join(str(error).split())}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{assignment!r:.200}: {' '.join(str(error).split())}") from None
 
 
 def _ending(path: Path) -> str:
@@ -220,7 +222,23 @@ def _unique(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """A loader of safe YAML that refuses a repeated key and reads 1e-4 as a number."""
+    """A loader of safe YAML that refuses a repeated key, limits what aliases repeat, and reads 1e-4 as a number."""
+
+    _sizes: dict[int, int] | None = None
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Return the next node; ConfigError if the document has too many values with every alias written out."""
+        self._sizes = {} if self._sizes is None else self._sizes
+        node = super().compose_node(parent, index)
+        if node is None:
+            return None
+        if id(node) not in self._sizes:  # not an alias of an earlier one
+            children = node.value if isinstance(node, yaml.CollectionNode) else ()
+            parts = [part for child in children for part in (child if isinstance(child, tuple) else (child,))]
+            self._sizes[id(node)] = 1 + sum(self._sizes.get(id(part), MAX_VALUES) for part in parts)
+        if max(self._sizes[id(node)], len(self._sizes)) > MAX_VALUES:
+            raise ConfigError(f"more than {MAX_VALUES:,} values, where each alias counts as what it repeats")
+        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         names = [key.value for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]

@@ -65,8 +65,17 @@ def new_folder(out: Path) -> Iterator[Path]:
             path.chmod(0o755 if path.is_dir() else 0o644)
             force_to_disk(path)
         os.rename(partial, out)  # replaces an empty folder and nothing else
+    except Exception as error:  # errors name the folder that the user gave
+        error.args = tuple(_renamed(part, partial, out) for part in error.args)
+        if isinstance(error, OSError):
+            error.filename = _renamed(error.filename, partial, out)
+        raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _renamed(part: object, partial: Path, out: Path) -> object:
+    return str(part).replace(str(partial), str(out)) if isinstance(part, str | Path) else part
 
 
 def write_text(path: str | Path, text: str) -> None:

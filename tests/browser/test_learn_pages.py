@@ -27,6 +27,7 @@ UNNAMED = """() => {
   const isNamed = (node) => node.getAttribute("aria-label") || node.closest("label") || node.textContent.trim();
   return [...nodes].filter((node) => !isNamed(node)).map((node) => node.outerHTML);
 }"""
+CUT = "(all) => all.filter((node) => node.scrollWidth > node.clientWidth + 1).map((node) => node.textContent)"
 LOCAL = ("file:", "data:", "blob:")
 Opens = Callable[..., "Page"]
 
@@ -82,6 +83,7 @@ def test_a_chapter_fits_and_every_figure_is_drawn(address: str, window: dict[str
     drawn(page)
     expect(page.locator("html")).to_have_attribute("data-theme", window["color_scheme"])
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.locator("main .scroll:not(figure *), .formula").evaluate_all(CUT) == []
     assert page.evaluate(UNNAMED) == []
     language = page.locator("html").get_attribute("lang")
     headings = page.locator("main h2").all_inner_texts()

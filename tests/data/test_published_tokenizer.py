@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
-from tokenizers import Tokenizer
+from tokenizers import Regex, Tokenizer, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 import published_folders as published
 from heedful.data.published_tokenizer import PublishedTokenizer, tokenizer_of
 from heedful.errors import ConfigError, DataError
+from heedful.files import read_limited
 
 MAKES = {
     "wordpiece": published.wordpiece,
@@ -109,7 +111,7 @@ def test_where_code_lies_is_not_taken_along(tmp_path: Path) -> None:
 
 def test_what_is_no_tokenizer_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "tokenizer.json"
-    with pytest.raises(DataError, match="not a tokenizer file"):
+    with pytest.raises(DataError, match="No such file"):
         PublishedTokenizer.load(path)
     for content in (b"", b"{}", b"\xff", b"[" * 100_000, b'{"model": {"type": "WordLevel"}}'):
         path.write_bytes(content)
@@ -119,8 +121,9 @@ def test_what_is_no_tokenizer_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "tokenizer_config.json").write_text("[]")
     with pytest.raises(ConfigError, match=r"tokenizer_config\.json"):
         PublishedTokenizer.load(path)
-    monkeypatch.setattr("heedful.data.published_tokenizer.MAX_FILE_BYTES", 10)
-    with pytest.raises(DataError, match="bytes are more than a tokenizer has"):
+    (tmp_path / "tokenizer_config.json").unlink()
+    monkeypatch.setattr("heedful.data.published_tokenizer.read_limited", partial(read_limited, max_bytes=10))
+    with pytest.raises(DataError, match=r"tokenizer\.json: it has more than the 10 bytes"):
         PublishedTokenizer.load(path)
 
 
@@ -146,3 +149,32 @@ def test_a_bare_list_of_tokens(unit: str, text: str) -> None:
     tokenizer = tokenizer_of(["<unk>", "a", "b", "b"], "<unk>", unit)  # type: ignore[arg-type]
     assert tokenizer.encode(text) == [2, 1, 0, 2]
     assert tokenizer.decode([2, 1, 2]) == ("b a b" if unit == "words" else "bab")
+
+
+def test_a_text_on_which_the_library_panics_is_refused() -> None:
+    fast = published.byte_level()
+    fast = Tokenizer.from_str(fast.to_str())
+    fast.pre_tokenizer = pre_tokenizers.Split(Regex("(a+)+b"), "isolated")
+    tokenizer = published_tokenizer(fast)
+    for call in (tokenizer.encode, lambda text: tokenizer.encode_windows(text, max_tokens=8, stride=2)):
+        with pytest.raises(DataError, match="the tokenizer cannot process this text"):
+            call("a" * 40)
+    assert tokenizer.encode("The cat")
+
+
+@pytest.mark.parametrize("part", ["normalizer", "decoder"])
+def test_replacements_that_expand_a_text_without_bounds_are_refused(part: str, tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    values = json.loads(published.wordpiece().to_str())
+
+    def rules(n: int, kind: str) -> None:
+        replace = {"type": "Replace", "pattern": {kind: "a"}, "content": "a" * 10}
+        name = "normalizers" if part == "normalizer" else "decoders"
+        path.write_text(json.dumps({**values, part: {"type": "Sequence", name: [replace] * n}}))
+
+    for kind in ("String", "Regex"):
+        rules(9, kind)
+        with pytest.raises(DataError, match=f"the replacements of its {part} make up to 1,000,000,000 characters"):
+            PublishedTokenizer.load(path)
+        rules(2, kind)
+        PublishedTokenizer.load(path)

@@ -209,3 +209,11 @@ class TestEncodePairs:
         damaged = [*self.pairs[:2], Pair("고양이가", "the \udc00", "b.jsonl", 7)]
         with pytest.raises(DataError, match=r"b\.jsonl:7: half a surrogate pair, U\+DC00, is at character 4"):
             list(encode_pairs(damaged, self.korean, self.english, max_tokens=99, too_long=never))
+
+
+def test_pairs_that_are_all_too_long_are_counted(tmp_path: Path) -> None:
+    tokenizer = Tokenizer.train(["a b c d"], vocab_size=300)
+    pairs = [Pair("a " * n, "b", "pairs.tsv", n) for n in (5, 9)]
+    rows = encode_pairs(pairs, tokenizer, tokenizer, max_tokens=3, too_long=lambda pair, length: None)
+    with pytest.raises(DataError, match=r"all 2 pairs are longer than data\.max_tokens=3; the shortest has \d+ tokens"):
+        TokenStore.write(tmp_path, rows, vocab_size=300)

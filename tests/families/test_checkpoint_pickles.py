@@ -184,3 +184,25 @@ def test_an_archive_with_false_sizes_is_refused(storage: int, shape: tuple[int, 
     archive(storage, shape)
     with pytest.warns(PublishedWarning), pytest.raises(WeightsError, match=r"damaged|cannot be read as torch weights"):
         read_pickled(path)
+
+
+def nested(levels: int, before: bytes, after: bytes) -> bytes:
+    """A pickle of a dict with a tuple of two references to one tuple, and so on: 2^levels tuples, each stored once."""
+    return b"\x80\x02}" + before + b")" + b"q\x00h\x00\x86" * levels + after
+
+
+@pytest.mark.parametrize(("before", "after"), [(b"", b"K\x01s."), (b"K\x01", b"s.")], ids=["a key", "a value"])
+def test_tuples_that_double_at_each_level_are_refused(before: bytes, after: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "pytorch_model.bin"
+
+    def archive(levels: int) -> None:
+        with zipfile.ZipFile(path, "w") as records:
+            records.writestr("a/data.pkl", nested(levels, before, after))
+            records.writestr("a/version", b"3\n")
+
+    archive(60)
+    with pytest.warns(PublishedWarning), pytest.raises(WeightsError, match="tuples that are nested more than 8 deep"):
+        read_pickled(path)
+    archive(3)
+    with pytest.warns(PublishedWarning), pytest.raises(WeightsError, match="not a dict of tensors only"):
+        read_pickled(path)

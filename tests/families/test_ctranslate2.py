@@ -354,6 +354,17 @@ def test_an_invalid_config_is_refused(change: dict[str, Any], word: str, tmp_pat
     assert str(tmp_path) in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("1" * 5000, "is not JSON"), ("1" * 4000, "layer_norm_epsilon=1{60}… is not"), ("[" * 5000, "is not JSON")],
+)
+def test_a_number_or_a_depth_beyond_all_bounds_is_refused(content: str, message: str, tmp_path: Path) -> None:
+    write_folder(model_of(PLAIN), tmp_path)
+    (tmp_path / "config.json").write_text(f'{{"layer_norm_epsilon": {content}}}')
+    with pytest.raises(CTranslate2Error, match=message):
+        from_ctranslate2(tmp_path)
+
+
 def test_a_missing_or_wrongly_sized_vocabulary_is_refused(tmp_path: Path) -> None:
     write_folder(model_of(PLAIN), tmp_path)
     (tmp_path / "shared_vocabulary.json").write_text('["t0", "t1", "t2"]')

@@ -95,6 +95,7 @@ WRONG = {
     "a name that is no text": (binary(WEIGHT).replace(b"a/weight", b"\xff\xfe/weigh"), "not UTF-8"),
     "more bytes than there are": (binary(("a", (HUGE // 4,), FLOAT, HUGE - 3, b"")), "only 4 are left"),
     "a shape beyond all bounds": (binary(("a", (HUGE, HUGE, HUGE), FLOAT, HUGE, b"")), "not 4,294,967,295 bytes"),
+    "an empty shape beyond all bounds": (binary(("a", (0, HUGE, HUGE), FLOAT, 0, b"")), "no weight is so large"),
     "more variables than there are": (binary(WEIGHT, count=HUGE), "a name"),
     "a name longer than the file": (struct.pack("<IH", 6, 0xFFFF) + b"Transformer", "65,535"),
 }

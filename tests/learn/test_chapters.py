@@ -15,7 +15,7 @@ from heedful.lab import EXPERIMENTS
 from heedful.learn import exercises
 from heedful.learn.chapters import HERE, LANGUAGES, NUMBERS, Chapter, read_chapter
 from heedful.learn.execution import run_cells
-from heedful.learn.figures import figure_data
+from heedful.learn.figures import figure_data, script_of
 from heedful.learn.rendering import HERE as PAGE
 
 PATHS = sorted(HERE.glob("*/*.md"))
@@ -34,7 +34,8 @@ def test_every_figure_is_computed_and_has_a_script(path: Path) -> None:
     chapter = read_chapter(path)
     for block in chapter.all("figure"):
         assert figure_data(block.title, chapter.language)
-        assert (PAGE / "script" / "figures" / f"{block.title}.js").is_file()
+        script, export = script_of(block.title)
+        assert f"export const {export} = " in (PAGE / "script" / "figures" / script).read_text(encoding="utf-8")
 
 
 @chapter_of

@@ -9,7 +9,7 @@ import torch
 
 from heedful.generation import generate
 from heedful.learn.figures import figure_data
-from heedful.learn.figures.decoding import BEAMS, SENTENCES, translator
+from heedful.learn.figures.translator import BEAMS, SENTENCES, translator
 from heedful.learn.toy import HELD_OUT, START, VOCABULARY, toy_batch, toy_ids, toy_pairs, toy_text
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from heedful.learn.figures import figure_data
-from heedful.learn.figures.positions import shift_matrices
+from heedful.learn.figures.inputs import shift_matrices
 
 
 def angle(pos: int, pair: int, d_model: int) -> float:

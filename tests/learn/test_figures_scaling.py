@@ -9,7 +9,7 @@ import torch
 
 from heedful.lab.measures import random_attention
 from heedful.learn.figures import figure_data
-from heedful.learn.figures.scaling import DIVISORS, N_KEYS, N_QUERIES, WIDTHS
+from heedful.learn.figures.attention import DIVISORS, N_KEYS, N_QUERIES, WIDTHS
 
 
 @pytest.mark.parametrize("way", DIVISORS)

@@ -7,7 +7,7 @@ import math
 import torch
 
 from heedful.learn.figures import figure_data
-from heedful.learn.figures.tokens import TEXTS, course_tokenizer
+from heedful.learn.figures.inputs import TEXTS, course_tokenizer
 
 
 def test_pieces_spell_the_text_and_the_chapters_sentence_is_four_tokens() -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from heedful.learn.figures import figure_data
-from heedful.learn.figures.training import D_MODEL, STEPS, WARMUP
+from heedful.learn.figures.translator import D_MODEL, STEPS, WARMUP
 from heedful.learn.toy import PADDING, START, toy_batch, toy_model, toy_pairs
 
 

@@ -14,12 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from heedful.errors import MissingDependencyError
-from heedful.learn import figures, site
+from heedful.learn import site
 from heedful.learn.chapters import LANGUAGES, ChapterError, read_chapter
 from heedful.learn.rendering import anchor, catalog, render_chapter, render_markdown, render_page
 from heedful.learn.server import CourseServer
-from heedful.learn.site import find_pages, render_site_page, write_site
+from heedful.learn.site import find_pages, write_site
 
 
 class Links(HTMLParser):
@@ -65,14 +64,14 @@ def test_every_link_of_the_site_leads_to_a_page_and_a_place_on_it(folder: Path) 
 def test_a_chapter_links_to_chapters_and_documents(folder: Path) -> None:
     page = find_pages()["ko/00.html"]
     pages = {**find_pages(), "ko/08.html": page}
-    assert site._chapter_link(page, pages, "08") == "08.html"
-    assert site._chapter_link(page, pages, "13") == ("13.html" if "ko/13.html" in pages else None)
-    assert site._chapter_link(page, pages, "docs:serving") == "docs/serving.html"
-    assert site._chapter_link(page, pages, "docs:design") == "../en/docs/design.html"  # there is no Korean one
-    assert site._chapter_link(page, pages, "docs:serving#x") == "docs/serving.html#x"
-    assert site._chapter_link(page, pages, "https://example.org/a") == "https://example.org/a"
+    assert site._resolve(page, pages, "08") == "08.html"
+    assert site._resolve(page, pages, "13") == ("13.html" if "ko/13.html" in pages else None)
+    assert site._resolve(page, pages, "docs:serving") == "docs/serving.html"
+    assert site._resolve(page, pages, "docs:design") == "../en/docs/design.html"  # there is no Korean one
+    assert site._resolve(page, pages, "docs:serving#x") == "docs/serving.html#x"
+    assert site._resolve(page, pages, "https://example.org/a") == "https://example.org/a"
     with pytest.raises(ChapterError, match="not to 'javascript:alert"):
-        site._chapter_link(page, pages, "javascript:alert(1)")
+        site._resolve(page, pages, "javascript:alert(1)")
 
 
 def test_a_link_without_a_page_is_text() -> None:
@@ -85,7 +84,7 @@ def test_no_text_becomes_markup(tmp_path: Path) -> None:
     path = tmp_path / "en" / "00-x.md"
     path.parent.mkdir()
     path.write_text(
-        f"---\ntitle: '{evil}'\nable: ['{evil}']\nneeds: []\n---\n{evil}\n\n::: deep {evil}\n{evil}\n:::\n\n"
+        f"---\ntitle: '{evil}'\nable: ['{evil}']\nneeds: []\n---\n{evil}\n\n:::: deep {evil}\n{evil}\n::::\n\n"
         f"::: formula\n{evil}\n:::\n\n```python\nprint('{evil}')\n```\n\n```python\nraise ValueError('{evil}')\n```\n",
         encoding="utf-8",
     )
@@ -109,18 +108,6 @@ def test_an_anchor_is_that_of_github() -> None:
     assert anchor("`heedful serve`: a request to `/translate`") == "heedful-serve-a-request-to-translate"
     assert anchor("The [core](x.md), in reading order") == "the-core-in-reading-order"
     assert anchor("한국어 문서 (2부)") == "한국어-문서-2부"
-
-
-def test_a_figure_that_lacks_a_model_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(language: str) -> dict[str, object]:
-        raise MissingDependencyError("the translator is not installed; run make demo")
-
-    figures.figure_data.cache_clear()
-    monkeypatch.setitem(figures.FIGURES, "map-of-the-model", absent)
-    pages = find_pages()
-    monkeypatch.setattr("importlib.import_module", lambda name: None)
-    assert "the translator is not installed; run make demo" in render_site_page(pages["en/00.html"], pages)
-    figures.figure_data.cache_clear()
 
 
 def test_both_languages_have_all_messages_of_the_shell() -> None:

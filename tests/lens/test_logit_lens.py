@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 import heedful
 from every_task import embedder, language_model, translator
 from heedful.errors import ConfigError, DataError, RecordingError
-from heedful.lens import logit_lens, patch
+from heedful.lens import PatchEffects, logit_lens, patch
 
 SOURCE, TARGET = torch.arange(10).view(2, 5), torch.arange(8).view(2, 4)
 pytestmark = pytest.mark.usefixtures("without_gradients")
@@ -105,6 +106,13 @@ def test_an_effect_is_that_of_swapping_the_activation_by_hand() -> None:
     handle.remove()
     change = (after.log_softmax(-1) - before.log_softmax(-1))[0]
     assert float(effects[1, 2]) == pytest.approx(float(change[-2, 3] + change[-1, 7]), abs=1e-9)
+
+
+def test_patching_in_small_batches_gives_the_same_effects(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, clean, corrupted = decoder_only(), SOURCE[:1], SOURCE[1:]
+    whole = patch(model, clean, corrupted, 7).effects
+    monkeypatch.setattr(sys.modules[PatchEffects.__module__], "BATCH_TOKENS", 11)  # two rows of five tokens
+    torch.testing.assert_close(patch(model, clean, corrupted, 7).effects, whole, rtol=0, atol=1e-12)
 
 
 def test_heads_and_the_encoder_are_patched_too() -> None:

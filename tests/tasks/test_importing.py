@@ -158,3 +158,17 @@ def test_a_model_with_two_vocabularies_wants_two_tokenisers(tmp_path: Path) -> N
     assert (model.tokenizer.vocab_size, model.target_tokenizer.vocab_size) == (300, 200)
     published.byte_level().save(str(folder / "target_tokenizer.json"))
     assert "they do not belong together" in shell("import", folder, "--out", tmp_path / "other").err
+
+
+def test_a_card_that_is_linked_from_elsewhere_is_not_copied(tmp_path: Path) -> None:
+    folder = publish(tmp_path / "models--a" / "snapshots" / "1", published.bert())
+    (tmp_path / "secret").write_text("secret")
+    (folder / "README.md").symlink_to(tmp_path / "secret")
+    import_model(folder, tmp_path / "ours")
+    assert not (tmp_path / "ours" / "AUTHORS.md").exists()
+    (folder / "README.md").unlink()
+    (tmp_path / "models--a" / "blobs").mkdir()
+    (tmp_path / "models--a" / "blobs" / "0").write_text("# A model")
+    (folder / "README.md").symlink_to("../../blobs/0")  # as the hub's cache has it
+    import_model(folder, tmp_path / "again")
+    assert (tmp_path / "again" / "AUTHORS.md").read_text() == "# A model"

@@ -49,6 +49,19 @@ def test_a_resumed_log_loses_what_came_after(tmp_path: Path) -> None:
     assert [row["step"] for row in rows(log.path)] == [1, 2, 3]
 
 
+def test_a_resumed_log_loses_a_row_that_was_cut(tmp_path: Path) -> None:
+    log = Log(tmp_path / "log.jsonl")
+    for step in (1, 2):
+        log(trained(step))
+    log.close()
+    log.path.write_bytes(log.path.read_bytes()[:-20])
+    log = Log(log.path, rows=2)
+    assert log.rows == 1
+    log(trained(3))
+    log.close()
+    assert [row["step"] for row in rows(log.path)] == [1, 3]
+
+
 def test_what_is_no_number_is_null() -> None:
     row = row_of(trained(1, loss=float("nan"), grad_norm=float("inf")))
     assert row is not None

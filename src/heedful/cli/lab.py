@@ -22,7 +22,6 @@ def lab(
 
     Without EXPERIMENT, the experiments are listed.
     """
-    from ..errors import MissingDependencyError
     from ..lab import EXPERIMENTS
     from ..lab.presentation import claim
 
@@ -31,12 +30,7 @@ def lab(
             echo(f"{name}: {claim(name, current())}")
         return
     for name in EXPERIMENTS if experiment == "all" else [experiment]:
-        try:
-            _run(name, seeds, out, current())
-        except MissingDependencyError as error:
-            if experiment != "all":
-                raise
-            say(f"{name}: {error}", "yellow")
+        _run(name, seeds, out, current())
 
 
 def _run(name: str, seeds: int, out: Path | None, language: str) -> None:

@@ -11,11 +11,12 @@ from rich.table import Column, Table
 
 from ..lens.terminal import sparkline
 from ..tasks.run import AnyTask
-from ..training.metrics import Event, Finished, Observer, Planned, Trained, Validated
+from ..training.metrics import Event, Finished, Observer, Planned, Spiked, Trained, Validated
 from .console import console, plain, say, seconds
 from .language import translate
 
 # Why a kind of tokenizer was chosen.
+MAX_PLACES = 5  # of the input of a step
 REASONS = {
     "words": "few different words, each of them frequent",
     "characters": "few letters, and strings that hardly repeat",
@@ -57,6 +58,8 @@ class LineView:
             say(_plan(event))
         elif isinstance(event, Trained):
             say(f"step {event.step:,}/{event.total_steps:,}  loss {event.loss:.3f}  {_pace(self.task, event)}")
+        elif isinstance(event, Spiked):
+            say(_spike(event))
         elif isinstance(event, Validated):
             say(f"step {event.step:,}  validation: {_scores(event)}{'  (best so far)' if event.is_best else ''}")
             if share := event.scores.get("unfinished"):
@@ -80,7 +83,7 @@ class LiveView(LineView):
     def __call__(self, event: Event) -> None:
         if isinstance(event, Finished):
             self.live.stop()
-        if isinstance(event, Finished | Planned):
+        if isinstance(event, Finished | Planned | Spiked):
             super().__call__(event)
             return
         if isinstance(event, Trained):
@@ -144,6 +147,14 @@ def _plan(event: Planned) -> str:
     if event.limited:
         return f"The time allows about {pace}; the learning rate falls until then (training.max_minutes)"
     return f"This takes about {seconds(event.seconds)}, without validations: {pace}"
+
+
+def _spike(event: Spiked) -> str:
+    applied = "the step was not applied" if event.skipped else "training.loss_spikes=skip leaves such steps out"
+    return (
+        f"step {event.step:,}: the loss, {event.loss:.4g}, is {event.deviations:.0f} standard deviations above its "
+        f"mean, {event.mean:.4g}; {translate(applied)}. Its input: {', '.join(event.places[:MAX_PLACES])}"
+    )
 
 
 def _scores(event: Validated) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
@@ -15,12 +17,12 @@ from tokenizers import Tokenizer as FastTokenizer
 
 from ..config import read_mapping, write_mapping
 from ..errors import DataError
-from ..files import write_text
+from ..files import read_limited, write_text
 from .tokenizer import Piece, check_unicode
 
 NAME, ROLES = "tokenizer.json", "tokenizer_config.json"
 CODE = ("auto_map", "name_or_path")  # where others look for code to run, and where a file lay
-MAX_FILE_BYTES = 256 << 20  # bytes; the largest vocabularies in use take a tenth of it
+MAX_GROWTH = 256  # characters that all replacements of a normalizer may make of one
 Unit = Literal["words", "characters"]
 BROKEN = "\ufffd"  # what a decoder writes for bytes that form no character
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # a token for a byte, of tokenizers that fall back to them
@@ -58,13 +60,13 @@ class PublishedTokenizer:
         """Read a tokenizer.json, and the tokenizer_config.json beside it."""
         path = Path(path)
         roles = path.with_name(ROLES)
-        beside = path.name == NAME and roles.is_file()
-        for file in (path, roles) if beside else (path,):
-            if file.is_file() and file.stat().st_size > MAX_FILE_BYTES:
-                raise DataError(f"{file}: {file.stat().st_size:,} bytes are more than a tokenizer has")
-        settings = read_mapping(roles) if beside else {}
+        settings = read_mapping(roles) if path.name == NAME and roles.is_file() else {}
         try:
-            return cls(path.read_text(encoding="utf-8"), {key: settings[key] for key in settings if key not in CODE})
+            text = read_limited(path).decode("utf-8")
+            _check_growth(text)
+            return cls(text, {key: settings[key] for key in settings if key not in CODE})
+        except OSError as error:
+            raise DataError(f"{path}: {error.strerror}") from None
         except Exception as error:  # the library raises plain Exception for a file it cannot use
             raise DataError(f"{path}: not a tokenizer file that can be used: {error}") from None
 
@@ -132,7 +134,7 @@ class PublishedTokenizer:
     def encode_pair(self, text: str, second: str | None = None) -> tuple[list[int], list[int]]:
         """Return the ids of one text or of two, and the segment of each id: 0 or 1."""
         check_unicode(text, second or "")
-        encoding = self._fast.encode(text, second)
+        encoding = self._encode(text, second)
         return encoding.ids, encoding.type_ids
 
     def encode_windows(
@@ -144,7 +146,7 @@ class PublishedTokenizer:
         little room, fewer tokens are shared.
         """
         check_unicode(text, second or "")
-        whole = self._fast.encode(text, second)
+        whole = self._encode(text, second)
         number = 0 if second is None else 1
         inner = [place for place, owner in enumerate(whole.sequence_ids) if owner == number]
         first, last = (inner[0], inner[-1] + 1) if inner else (len(whole.ids), len(whole.ids))
@@ -171,10 +173,11 @@ class PublishedTokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of the ids, without special ids and without ids that have no token."""
-        if not self._falls_back:
-            return self._fast.decode([int(index) for index in ids], skip_special_tokens=True)
-        tokens = (self._fast.id_to_token(int(index)) for index in ids if index not in self._special)
-        return self._fast.decoder.decode(list(_merge_broken_bytes(token for token in tokens if token is not None)))
+        with _contained_panics():
+            if not self._falls_back:
+                return self._fast.decode([int(index) for index in ids], skip_special_tokens=True)
+            tokens = (self._fast.id_to_token(int(index)) for index in ids if index not in self._special)
+            return self._fast.decoder.decode(list(_merge_broken_bytes(token for token in tokens if token is not None)))
 
     def continuation(self, before: Sequence[int], ids: Sequence[int]) -> str:
         """Return the text that ids add to those before them: a decoder may drop the first space of a text."""
@@ -188,6 +191,10 @@ class PublishedTokenizer:
     def piece(self, before: Sequence[int], index: int) -> str:
         """Return one id as text to show after others, which decide whether a space precedes it."""
         return self._name(index) if self._is_silent(index) else self._piece(before, [index])
+
+    def _encode(self, text: str, second: str | None) -> Any:
+        with _contained_panics():
+            return self._fast.encode(text, second)
 
     def _readable(self, ids: Sequence[int]) -> Iterator[Piece]:
         stop = 0
@@ -216,6 +223,37 @@ class PublishedTokenizer:
 
     def _name(self, index: int) -> str:
         return self._fast.id_to_token(index) or f"<{index}>"
+
+
+@contextmanager
+def _contained_panics() -> Iterator[None]:
+    """Raise DataError where the library panics, which no `except Exception` stops: for some regular expressions."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise DataError(f"the tokenizer cannot process this text: {error!s:.200}") from None
+
+
+def _check_growth(text: str) -> None:
+    """Raise ValueError for a normalizer or decoder whose replacements make too much of a text."""
+    values = json.loads(text)
+    for part in ("normalizer", "decoder"):
+        growth = math.prod(_growths(values.get(part)))
+        if growth > MAX_GROWTH:
+            raise ValueError(f"the replacements of its {part} make up to {growth:,} characters of one")
+
+
+def _growths(part: Any) -> Iterator[int]:
+    """Yield how many characters each replacement makes of one, at most."""
+    for value in part.values() if isinstance(part, Mapping) else part if isinstance(part, list) else ():
+        yield from _growths(value)
+    if isinstance(part, Mapping) and part.get("type") == "Replace":
+        pattern = part.get("pattern")
+        literal = pattern.get("String") if isinstance(pattern, Mapping) else None
+        replaced = max(1, len(literal)) if isinstance(literal, str) else 1
+        yield max(1, -(-len(str(part.get("content", ""))) // replaced))
 
 
 def tokenizer_of(tokens: Sequence[str], unknown: str, unit: Unit = "words") -> PublishedTokenizer:

@@ -6,6 +6,7 @@ places.bin (which file, which line), and meta.json.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
@@ -99,17 +100,27 @@ def encode_pairs(
     """Yield rows for `TokenStore.write`.
 
     A pair with more than `max_tokens` on a side, the start or end token included, goes to `too_long` with its length.
+
+    Raises:
+        DataError: All pairs are too long, or a text cannot be encoded.
     """
-    pairs = iter(pairs)
+    pairs, n_long, shortest, fits = iter(pairs), 0, sys.maxsize, False
     while several := list(islice(pairs, chunk)):
         sources = _encode_side(source_tokenizer, several, [pair.source for pair in several])
         targets = _encode_side(target_tokenizer, several, [pair.target for pair in several])
         for pair, source, target in zip(several, sources, targets, strict=True):
             longest = max(len(source), len(target)) + 1
             if longest > max_tokens:
+                n_long, shortest = n_long + 1, min(shortest, longest)
                 too_long(pair, longest)
             else:
+                fits = True
                 yield source, target, (pair.file, pair.line)
+    if n_long and not fits:
+        raise DataError(
+            f"all {n_long:,} pairs are longer than data.max_tokens={max_tokens:,}; the shortest has {shortest:,} "
+            "tokens, so allow more"
+        )
 
 
 def _encode_side(tokenizer: Tokenizer, pairs: Sequence[Pair], texts: Sequence[str]) -> list[list[int]]:

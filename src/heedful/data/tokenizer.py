@@ -28,6 +28,7 @@ from ..files import write_text
 PAD, START, END = 0, 1, 2
 BYTE = 3  # the id of the byte 0; the other 255 follow
 FIRST_PIECE = BYTE + 256
+MAX_VOCAB_SIZE = 1_000_000  # the largest in use have as many; the trainer reserves memory for all
 _FIXED = ["<pad>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
 
 Kind = Literal["bpe", "words", "characters", "bytes"]
@@ -65,6 +66,10 @@ class PiecesConfig(Config):
 
     def check(self) -> None:
         self.require_positive("min_frequency")
+        self.require(
+            self.vocab_size <= MAX_VOCAB_SIZE,
+            f"vocab_size must be at most {MAX_VOCAB_SIZE:,}, not {self.vocab_size:,}",
+        )
         self.require(
             self.vocab_size > FIRST_PIECE,
             f"vocab_size must be at least {FIRST_PIECE + 1}, which is 3 special ids, 256 bytes and the space, "

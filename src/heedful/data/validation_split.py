@@ -43,6 +43,24 @@ def held_out(examples: Iterable[tuple[str, bytes]], wanted: int, every: int = EV
     return frozenset(chosen or [candidate.digest for candidate in candidates if candidate.spare][:1])
 
 
+def unsplittable(examples: Iterable[tuple[str, bytes]], name: str) -> str:
+    """Return why `held_out` returned nothing for these examples; `name` is what they are called, in the plural."""
+    labels: dict[bytes, set[str]] = {}
+    n = 0
+    for n, (label, digest) in enumerate(examples, start=1):  # noqa: B007  (the last number is used)
+        labels.setdefault(digest, set()).add(label)
+    sizes = Counter(label for owners in labels.values() for label in owners)
+    if not n:
+        return f"no {name} are left to use"
+    if len(labels) == 1 and n > 1:
+        return f"all {n:,} {name} are the same, so none can be held out for validation"
+    if all(len(owners) > 1 for owners in labels.values()):
+        return f"each of the {n:,} {name} occurs with several labels, so none can be held out for validation"
+    if n >= EVERY and len(sizes) > 1 and max(sizes.values()) == 1:
+        return f"each of the {n:,} {name} has a label of its own, so none can be held out for validation"
+    return f"{n:,} {name} are too few to hold some out for validation"
+
+
 def _candidates(counts: Counter[bytes], wanted: int, total: int) -> Iterator[_Candidate]:
     """Yield the first of a class, up to its share rounded up; at least one, and never all."""
     digests = sorted(counts)[:-1]

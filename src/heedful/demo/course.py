@@ -17,14 +17,6 @@ _NEGATIONS: tuple[Negation, ...] = ("지", "지", "안", "못")
 _PAIRS = (
     (I, YOU), (I, YOU), (None, YOU), (YOU, I), (WE, YOU), (YOU, WE), (I, HE), (HE, I), (HE, YOU), (HE, WE), (WE, HE)
 )  # fmt: skip
-_ENDINGS: dict[str, SpeechLevel] = {
-    "아니다": "한다",
-    "니다": "합쇼",
-    "니까": "합쇼",
-    "시오": "합쇼",
-    "요": "해요",
-    "다": "한다",
-}
 
 
 class CourseSampler(SentenceSampler):
@@ -247,13 +239,8 @@ def first_contact_sentences() -> tuple[FirstContact, ...]:
     for row in read_rows("first_contact.tsv", "kind", "levels", "korean", "english"):
         kind = cast("Kind", row.checked("kind", get_args(Kind)))
         korean, english = (tuple(row[language].split(" | ")) for language in ("korean", "english"))
-        levels = cast("tuple[SpeechLevel, ...]", tuple(row.listed("levels"))) or (_level_of(korean[0]),)
+        levels = cast("tuple[SpeechLevel, ...]", tuple(row.listed("levels")))
         if unknown := set(levels) - set(get_args(SpeechLevel)):
             raise DataError(f"{row.place}: no speech level is named {', '.join(unknown)}")
         sentences.append(FirstContact(kind, levels, korean, english))
     return tuple(sentences)
-
-
-def _level_of(korean: str) -> SpeechLevel:
-    text = korean.rstrip(".?!")
-    return next((level for ending, level in _ENDINGS.items() if text.endswith(ending)), "해")

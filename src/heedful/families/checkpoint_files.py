@@ -114,6 +114,7 @@ def _aligned(tensor: Tensor) -> Tensor:
 
 
 MAX_PICKLE_BYTES = 64 * 2**20  # a tensor takes about 150 bytes, without its data
+MAX_TUPLES = 8  # levels of tuples within tuples; torch writes three
 MAX_ALIASES = 8  # how many names the same data may have on average; tied weights have up to four
 ZIP_MAGIC = b"PK\x03\x04"
 STORAGES = ("Float", "Half", "BFloat16", "Double", "Long", "Int", "Short", "Char", "Byte", "Bool")
@@ -185,8 +186,10 @@ def _legacy_pickles(path: Path) -> list[Any]:
 
 
 def _refuse_code(pickle: Any) -> None:
+    tuples = _NestedTuples()
     try:
         for operation, argument, _ in pickletools.genops(pickle):
+            tuples.follow(operation, argument)
             if operation.name in ("INST", "STACK_GLOBAL", "EXT1", "EXT2", "EXT4"):
                 raise ValueError(f"holds {operation.name}, which torch never writes")
             if operation.name == "GLOBAL" and argument not in ALLOWED_GLOBALS:
@@ -195,6 +198,41 @@ def _refuse_code(pickle: Any) -> None:
         if str(error).startswith(("holds", "names")):
             raise
         raise ValueError("is not a torch file, or is damaged: its pickle is invalid") from None
+
+
+class _NestedTuples:
+    """Follows the stack of a pickle to find tuples within tuples, each of which may be stored once and used twice.
+
+    To hash such a tuple, or to print it, takes time that doubles with each level.
+    """
+
+    def __init__(self) -> None:
+        self._stack: list[int] = []  # how deep each object is nested; -1 for a mark
+        self._memo: dict[int, int] = {}
+
+    def follow(self, operation: pickletools.OpcodeInfo, argument: Any) -> None:
+        """Apply an operation; ValueError for a tuple that is nested too deeply, IndexError for an empty stack."""
+        name, before = operation.name, operation.stack_before
+        if name.endswith("PUT") or name == "MEMOIZE":
+            self._memo[len(self._memo) if argument is None else int(argument)] = self._stack[-1]
+            return
+        n_before, parts = len(before), list[int]()
+        if pickletools.markobject in before:
+            n_before = before.index(pickletools.markobject)
+            while (depth := self._stack.pop()) >= 0:
+                parts.append(depth)
+        parts += [self._stack.pop() for _ in range(n_before)]
+        if name.endswith("GET"):
+            self._stack.append(self._memo.get(int(argument), 0))
+        elif name == "DUP":
+            self._stack += 2 * parts
+        elif name == "MARK":
+            self._stack.append(-1)
+        else:
+            depth = 1 + max(parts, default=0) if name.startswith("TUPLE") else 0
+            if depth > MAX_TUPLES:
+                raise ValueError(f"holds tuples that are nested more than {MAX_TUPLES} deep, which torch never writes")
+            self._stack += [depth] * len(operation.stack_after)
 
 
 def _refuse_large(tensors: dict[str, Tensor], size: int) -> None:

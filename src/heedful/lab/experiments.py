@@ -117,7 +117,6 @@ def run(name: str, *, seeds: int = 3, effort: float = 1.0) -> Findings:
 
     Raises:
         ConfigError: An unknown name, or no seed.
-        MissingDependencyError: The experiment needs a model that is not installed.
     """
     if name not in EXPERIMENTS:
         raise ConfigError(unknown("experiment", name, EXPERIMENTS))

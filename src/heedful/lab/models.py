@@ -151,9 +151,9 @@ def reversing_loss(model: core.EncoderDecoder, source: Tensor) -> Tensor:
     return F.cross_entropy(logits.flatten(0, 1), target.flatten())
 
 
-def shifted(target: Tensor) -> Tensor:
+def shifted(target: Tensor, start: int = START) -> Tensor:
     """Return what the decoder reads: the start symbol and the target without its last symbol."""
-    return F.pad(target[:, :-1], (1, 0), value=START)
+    return F.pad(target[:, :-1], (1, 0), value=start)
 
 
 @torch.no_grad()

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,7 +11,6 @@ from torch.nn import functional as F
 
 from .. import core
 from ..demo import Grammar
-from ..errors import MissingDependencyError
 from ..lens import ablate, record
 from ..tasks import load
 from .experiments import Arm, Measurement, experiment, scaled
@@ -129,17 +127,7 @@ def rank_correlation(first: Tensor, second: Tensor) -> float:
 @experiment("feed-forward")
 def feed_forward(seed: int, effort: float) -> Measurement:
     """The shipped translator with and without its feed-forwards."""
-    return ablated(shipped_translator(), seed, scaled(N_SENTENCES, effort))
-
-
-def shipped_translator() -> Any:
-    """Return the Korean-English translator of the package; an error where this installation has none."""
-    folder = Path(__file__).parents[1] / "models" / "ko-en"
-    if not folder.is_dir():
-        raise MissingDependencyError(
-            "this experiment needs the shipped ko-en translator, which this installation lacks"
-        )
-    return load(folder)
+    return ablated(load("ko-en"), seed, scaled(N_SENTENCES, effort))
 
 
 def ablated(translator: Any, seed: int, n_sentences: int) -> Measurement:

@@ -15,13 +15,12 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
-from ..errors import HeedfulError
 from ..lens.page.bundle import bundle, read_modules
 from ..lens.page.rendering import HERE as LENS
 from ..lens.page.rendering import content_security_policy, fill_template, script_json, style
-from .chapters import Block, Chapter, ChapterError
+from .chapters import Block, Chapter
 from .execution import CellOutput, run_cells
-from .figures import figure_data
+from .figures import figure_data, script_of
 
 HERE = Path(__file__).parent / "page"
 SHEETS = ("1-ground", "2-bar", "views")  # of the look page
@@ -45,7 +44,7 @@ def render_page(
         body: the HTML of its main part.
         language: "en" or "ko".
         contents: the HTML of the list of chapters.
-        document: JSON data for the script: `home`, `languages` (addresses), `chapter` (its number, if it is one).
+        document: JSON data for the script: `home`, `languages` (addresses), `chapter` (its number, or None).
         figures: the names of the figures on the page.
     """
     script = _script(tuple(dict.fromkeys(figures)))
@@ -57,7 +56,7 @@ def render_page(
         "language": language,
         "title": html.escape(title),
         "skip": html.escape(messages["skip"]),
-        "footer": html.escape(messages["footer"] if "chapter" in document else "Heedful"),
+        "footer": html.escape(messages["footer"] if document.get("chapter") else "Heedful"),
         "contents": contents,
         "body": body,
         "document": script_json(
@@ -72,24 +71,19 @@ def _script(figures: tuple[str, ...]) -> str:
     """Return one script with the shell, and the drawings of these figures."""
     lens = {f"lens/{path}": source for path, source in read_modules(LENS / "script").items()}
     learn = {f"learn/{path}": source for path, source in read_modules(HERE / "script").items()}
-    imports = [f'import {{ draw as draw{n} }} from "./figures/{name}.js";' for n, name in enumerate(figures)]
-    drawings = ", ".join(f'"{name}": draw{n}' for n, name in enumerate(figures))
+    scripts = {name: script_of(name) for name in figures}
+    imports = [f'import {{ {export} }} from "./figures/{file}";' for file, export in scripts.values()]
+    drawings = ", ".join(f'"{name}": {export}' for name, (_, export) in scripts.items())
     entry = "\n".join(['import { openPage } from "./main.js";', *imports, f"openPage({{ {drawings} }});"])
     return bundle({**lens, **learn, "learn/entry.js": entry}, "learn/entry.js")
 
 
 def _figures(names: Sequence[str], language: str) -> dict[str, Any]:
-    """Return the data and the messages of figures by name; where data cannot be had, the reason as `error`."""
+    """Return the data and the messages of figures by name."""
     document: dict[str, Any] = {}
     for name in names:
-        file = HERE / "script" / "figures" / f"{name}.json"
-        messages = json.loads(file.read_text(encoding="utf-8"))[language] if file.exists() else {}
-        try:
-            document[name] = {"messages": messages, "data": figure_data(name, language)}
-        except ChapterError:
-            raise
-        except HeedfulError as error:  # such as a model that is not installed
-            document[name] = {"messages": messages, "error": str(error)}
+        messages = json.loads((HERE / "script" / "figures" / f"{name}.json").read_text(encoding="utf-8"))[language]
+        document[name] = {"messages": messages, "data": figure_data(name, language)}
     return document
 
 

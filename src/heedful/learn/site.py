@@ -30,6 +30,10 @@ class SitePage:
     def language(self) -> str:
         return self.address[:2]
 
+    @property
+    def chapter(self) -> Chapter | None:
+        return self.source if isinstance(self.source, Chapter) else None
+
 
 Pages = Mapping[str, SitePage]
 
@@ -60,30 +64,27 @@ def _read(path: Path) -> str:
 
 def render_site_page(page: SitePage, pages: Pages) -> str:
     """Return the HTML of a page; the cells of a chapter are run, and its figures computed."""
-    address = partial(_relative, page)
     other = {language: f"{language}{page.address[2:]}" for language in LANGUAGES}
     document = {
-        "home": address(f"{page.language}/index.html"),
-        "languages": {name: address(to if to in pages else f"{name}/index.html") for name, to in other.items()},
+        "home": _relative(page, f"{page.language}/index.html"),
+        "languages": {name: _relative(page, to if to in pages else f"{name}/index.html") for name, to in other.items()},
+        "chapter": page.chapter.number if page.chapter else None,
     }
-    figures: list[str] = []
+    title, resolve = f"{page.title} · {catalog(page.language)['title']}", partial(_resolve, page, pages)
     match page.source:
         case Chapter() as chapter:
-            body = render_chapter(chapter, partial(_chapter_link, page, pages)) + _neighbors(page, pages)
-            figures = [block.title for block in chapter.all("figure")]
-            document["chapter"] = chapter.number
+            body = render_chapter(chapter, resolve) + _neighbors(page, pages)
         case Path() as path:
-            text = render_markdown(_read(path), partial(_document_link, page, pages))
-            body = f'<article class="document">{text}</article>'
+            body = f'<article class="document">{render_markdown(_read(path), resolve)}</article>'
         case None:
-            body = _overview(page, pages)
+            title, body = page.title, _overview(page, pages)
     return render_page(
-        page.title if page.source is None else f"{page.title} · {catalog(page.language)['title']}",
+        title,
         body,
         language=page.language,
         contents=_contents(page, pages) if page.source else "",
         document=document,
-        figures=figures,
+        figures=[block.title for block in page.chapter.all("figure")] if page.chapter else [],
     )
 
 
@@ -104,12 +105,20 @@ def _relative(page: SitePage, address: str) -> str:
     return posixpath.relpath(address, posixpath.dirname(page.address))
 
 
-def _chapter_link(page: SitePage, pages: Pages, target: str) -> str | None:
-    """Resolve a link of a chapter: 08, docs:serving, an address of the web, or an anchor."""
+def _resolve(page: SitePage, pages: Pages, target: str) -> str | None:
+    """Resolve a link, None if there is no such page: of a chapter 08 or docs:serving, of a document a path.
+
+    Images of documents are embedded.
+    """
+    name, sign, anchor = target.partition("#")
     if WEB.match(target):
         return target
-    name, sign, anchor = target.partition("#")
-    if name in NUMBERS:
+    if isinstance(page.source, Path):
+        path = (page.source.parent / name).resolve()
+        if path.suffix in IMAGES and path.is_file():
+            return f"data:{IMAGES[path.suffix]};base64,{base64.b64encode(path.read_bytes()).decode()}"
+        addresses = [_document_address(path)] if path.suffix == ".md" and path.is_relative_to(ROOT) else []
+    elif name in NUMBERS:
         addresses = [f"{page.language}/{name}.html"]
     elif name.startswith("docs:"):
         addresses = [f"{language}/docs/{name[5:]}.html" for language in (page.language, "en")]
@@ -118,32 +127,17 @@ def _chapter_link(page: SitePage, pages: Pages, target: str) -> str | None:
     return next((_relative(page, address) + sign + anchor for address in addresses if address in pages), None)
 
 
-def _document_link(page: SitePage, pages: Pages, target: str) -> str | None:
-    """Resolve a link of a document: images are embedded; what is no page of the site stays without a link."""
-    if WEB.match(target) or not isinstance(page.source, Path):
-        return target
-    name, sign, anchor = target.partition("#")
-    path = (page.source.parent / name).resolve()
-    if path.suffix in IMAGES and path.is_file():
-        return f"data:{IMAGES[path.suffix]};base64,{base64.b64encode(path.read_bytes()).decode()}"
-    address = _document_address(path) if path.suffix == ".md" and path.is_relative_to(ROOT) else ""
-    return _relative(page, address) + sign + anchor if address in pages else None
-
-
 def _of_language(page: SitePage, pages: Pages, kind: type) -> list[SitePage]:
     return [other for other in pages.values() if other.language == page.language and isinstance(other.source, kind)]
 
 
 def _item(page: SitePage, other: SitePage, more: str = "") -> str:
-    current = ' aria-current="page"' if other == page else ""
-    number = (
-        f'<span class="number">{other.source.number.lstrip("0") or "0"}</span> '
-        if isinstance(other.source, Chapter)
-        else ""
-    )
-    chapter = f' data-chapter="{other.source.number}"' if isinstance(other.source, Chapter) else ""
-    link = f'<a href="{_relative(page, other.address)}"{current}>{number}{html.escape(other.title)}</a>'
-    return f"<li{chapter}>{link}{more}</li>"
+    current, title = ' aria-current="page"' if other == page else "", html.escape(other.title)
+    link = f'<a href="{_relative(page, other.address)}"{current}>'
+    if other.chapter is None:
+        return f"<li>{link}{title}</a></li>"
+    number = other.chapter.number
+    return f'<li data-chapter="{number}">{link}<span class="number">{int(number)}</span> {title}</a>{more}</li>'
 
 
 def _contents(page: SitePage, pages: Pages) -> str:
@@ -170,14 +164,13 @@ def _neighbors(page: SitePage, pages: Pages) -> str:
 
 def _overview(page: SitePage, pages: Pages) -> str:
     messages = catalog(page.language)
-    all_chapters = [
-        _item(page, other, f"<p>{html.escape(other.source.able[0])}</p>")
+    chapters = "".join(
+        _item(page, other, f"<p>{html.escape(other.chapter.able[0])}</p>" if other.chapter else "")
         for other in _of_language(page, pages, Chapter)
-        if isinstance(other.source, Chapter)
-    ]
-    documents = [_item(page, other) for other in _of_language(page, pages, Path)]
-    lower = f'<h2>{messages["documents"]}</h2><ul class="documents">{"".join(documents)}</ul>' if documents else ""
+    )
+    documents = "".join(_item(page, other) for other in _of_language(page, pages, Path))
+    lower = f'<h2>{messages["documents"]}</h2><ul class="documents">{documents}</ul>' if documents else ""
     return (
         f'<header class="opening"><h1>{messages["title"]}</h1><p class="lead">{messages["lead"]}</p></header>'
-        f'<ol class="chapters">{"".join(all_chapters)}</ol>{lower}'
+        f'<ol class="chapters">{chapters}</ol>{lower}'
     )

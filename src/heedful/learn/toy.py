@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from ..core import EncoderDecoder
 from ..families import build
-from ..lab.models import Rate, seeded, train
+from ..lab.models import Rate, seeded, shifted, train
 
 PADDING, START, END = 0, 1, 2
 SUBJECTS = {"I": "나", "you": "너", "we": "우리"}
@@ -77,11 +77,6 @@ VOCABULARY = TOY.tokens
 toy_ids, toy_text, toy_batch = TOY.ids, TOY.text, TOY.batch
 
 
-def shifted(target: Tensor) -> Tensor:
-    """Return what the decoder reads: the start token, and the target without its last token."""
-    return F.pad(target[:, :-1], (1, 0), value=START)
-
-
 @seeded()
 def toy_model() -> EncoderDecoder:
     """Return a translator with random weights: one layer a side, d_model 64, 4 heads."""
@@ -113,7 +108,7 @@ def train_toy(
         return (losses * weights).sum() / weights.sum()
 
     def loss(step: int) -> Tensor:
-        logits = model(source, shifted(target), source != PADDING)
+        logits = model(source, shifted(target, START), source != PADDING)
         if on_step is not None:
             on_step(step, model, float(mean(logits.detach(), 0.0)))
         return mean(logits, label_smoothing)

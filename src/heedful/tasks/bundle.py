@@ -61,7 +61,7 @@ class Bundle:
             raise BundleError(
                 f"{folder} is not a folder; a model is the folder that training wrote (--out), or ko-en or en-ko"
             )
-        if not (folder / CONFIG).is_file():
+        if not (folder / CONFIG).exists():
             begun = (folder / "checkpoints").is_dir()
             why = (
                 "its training has not finished; continue it with --resume"

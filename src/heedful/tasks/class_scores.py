@@ -122,11 +122,16 @@ def each_class(confusion: Confusion, labels: Sequence[str]) -> list[ClassScore]:
     return [ClassScore.of(*row) for row in zip(labels, *counts, strict=True)]
 
 
+def escaped_markdown(text: str) -> str:
+    """Return a text on one line as Markdown that shows it as it is; labels may hold anything, HTML too."""
+    return re.sub(r"([\\`*_{}\[\]<>#|!&~])", r"\\\1", " ".join(text.split()))
+
+
 def class_table(classes: Sequence[Mapping[str, Any]], label: str, count: str) -> list[str]:
     """Return the scores of each class, as metrics.json has them, as the lines of a Markdown table."""
     lines = [f"| {label} | {count} | precision | recall | F1 |", "|---|---|---|---|---|"]
     for row in classes:
-        name = " ".join(row["label"].replace("|", "\\|").split())
+        name = escaped_markdown(row["label"])
         lines.append(f"| {name} | {row['n']:,} | {row['precision']:.1f} | {row['recall']:.1f} | {row['f1']:.1f} |")
     return lines
 

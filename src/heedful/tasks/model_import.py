@@ -64,11 +64,17 @@ def import_model(folder: str | Path, out: str | Path, *, task: str | None = None
         model.save(partial)
         card = folder / CARD
         # The authors' card is copied: it describes license and use.
-        is_copied = card.is_file() and card.stat().st_size <= MAX_CARD_BYTES
+        is_copied = card.is_file() and card.stat().st_size <= MAX_CARD_BYTES and _is_inside(card, folder)
         if is_copied:
             shutil.copyfile(card, partial / AUTHORS_CARD)
         write_text(partial / CARD, imported_card(model, AUTHORS_CARD if is_copied else None))
     return load(out)
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    """Return whether a file is in a folder, or linked from a snapshot in the hub's cache to its own blobs."""
+    places = (folder.resolve(), folder.resolve().parents[1] / "blobs" if folder.parent.name == "snapshots" else folder)
+    return any(path.resolve().is_relative_to(place) for place in places)
 
 
 def _from_huggingface(folder: Path, task: str | None, unit: Unit | None) -> Any:

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from ..config import Config
 
 DEFAULT_STEPS = 10_000
+MAX_RATE = 1e9  # of rates and penalties; float32 has to hold their products with weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +49,8 @@ class TrainingConfig(Config):
     betas: tuple[float, ...] = (0.9, 0.98)  # AdamW's decay of the mean gradient and the mean square, as in the paper
     epsilon: float = 1e-9  # Added to AdamW's denominator, as in the paper
     max_grad_norm: float = 1.0  # Gradients are clipped to this norm; 0 disables clipping
+    # A step whose loss is more than 6 standard deviations above its running mean: named, not applied, or the run's end
+    loss_spikes: Literal["report", "skip", "stop"] = "report"
 
     ema_decay: float = 0.999  # Decay of the running average of the weights, which is validated and saved; 0 disables it
     average: Literal["none", "best", "last"] = "none"  # "none": weights of the best validation; else mean of several
@@ -77,6 +80,10 @@ class TrainingConfig(Config):
             self.require(getattr(self, name) >= 0, f"{name} must be 0 (off) or more, not {getattr(self, name)}")
         for name in ("learning_rate", "muon_learning_rate", "epsilon"):
             self.require(getattr(self, name) > 0, f"{name} must be above 0, not {getattr(self, name)}")
+        for name in ("learning_rate", "muon_learning_rate", "epsilon", *regular):
+            self.require(
+                getattr(self, name) <= MAX_RATE, f"{name} must be at most {MAX_RATE:g}, not {getattr(self, name)}"
+            )
         self.require(0 <= self.min_lr_ratio <= 1, f"min_lr_ratio must be from 0 to 1, not {self.min_lr_ratio}")
         self.require(
             len(self.betas) == 2 and all(0 <= beta < 1 for beta in self.betas),

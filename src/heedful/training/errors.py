@@ -27,6 +27,10 @@ class NonFiniteError(HeedfulError, ArithmeticError):
     """A loss, a gradient or a score is NaN or infinite; the message names the input."""
 
 
+class LossSpikeError(HeedfulError, ArithmeticError):
+    """A loss far above the earlier ones, where `training.loss_spikes` is "stop"; the message names the input."""
+
+
 class Interrupted(HeedfulError):  # noqa: N818  (no mistake was made)
     """A signal ended the run after it was saved. `code` is the exit code for the process."""
 

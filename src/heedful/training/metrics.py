@@ -133,6 +133,18 @@ class Trained:
 
 
 @dataclass(frozen=True)
+class Spiked:
+    """The loss of a step was far above the earlier ones; `places` are of its input."""
+
+    step: int
+    loss: float
+    mean: float  # of the earlier ones
+    deviations: float  # how far above the mean, in standard deviations
+    skipped: bool
+    places: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Validated:
     """A validation. `is_best` is True if no earlier one was better."""
 
@@ -156,7 +168,7 @@ class Finished:
     outcome: Outcome
 
 
-Event = Planned | Trained | Validated | Saved | Finished
+Event = Planned | Trained | Spiked | Validated | Saved | Finished
 Observer = Callable[[Event], None]
 
 
@@ -166,7 +178,9 @@ class Log:
     def __init__(self, path: Path, rows: int = 0) -> None:
         self.path = path
         with self._writing():
-            lines = path.read_bytes().splitlines(keepends=True)[:rows] if path.exists() else []
+            content = path.read_bytes() if path.exists() else b""
+            # The last line may have been cut while it was written.
+            lines = [line for line in content.splitlines(keepends=True)[:rows] if line.endswith(b"\n")]
             with replacing(path) as shorter:
                 shorter.write_bytes(b"".join(lines))
             self._stream = path.open("a", encoding="utf-8")
@@ -208,6 +222,8 @@ def row_of(event: Event) -> dict[str, Any] | None:
                 "grad_norm": event.grad_norm,
                 "tokens_per_second": round(event.items_per_second, 1),
             }
+        case Spiked():
+            row = {"kind": "spike", "step": event.step, "loss": event.loss, "mean": event.mean}
         case Validated():
             row = {"kind": "valid", "step": event.step, **event.scores}
         case _:

@@ -305,12 +305,16 @@ def schedule(config: TrainingConfig, total: int) -> Schedule:
 
 
 class Update:
-    """Scales, clips, optimizes and averages. A loss or gradient that is not finite changes nothing."""
+    """Scales, clips, optimizes and averages. A loss or gradient that is not finite changes nothing.
+
+    The same holds for a loss above `max_loss`, a scalar on the device.
+    """
 
     def __init__(self, model: ReplicatedModel, config: TrainingConfig, total: int) -> None:
         self.model, self.config = model, config
         self.plan(total)
         self.ema_weight = torch.zeros((), device=next(iter(model.weights.values())).device)
+        self.max_loss = torch.full_like(self.ema_weight, torch.inf)
         self.optimizers = build_optimizers(model, config)
         self.ema = Ema(model.weights) if config.ema_decay else None
 
@@ -331,10 +335,11 @@ class Update:
     def __call__(self, sums: Tensor) -> Tensor:
         """Update the weights by their gradients. Return the values (total, plain, n, norm, finite) of the step."""
         status = self.model.step_status(sums, self.config.max_grad_norm)
+        skip = torch.maximum(status.skip, (sums[0] / sums[2] > self.max_loss).to(status.skip.dtype))
         for optimizer in self.optimizers:
-            optimizer.update(status.skip, status.factor)
+            optimizer.update(skip, status.factor)
         if self.ema is not None:
-            self.ema.update(self.ema_weight * (1 - status.skip))
+            self.ema.update(self.ema_weight * (1 - skip))
         self.model.refresh()
         return status.values
 

@@ -18,7 +18,8 @@ import torch
 from . import checkpoint
 from .checkpoint import Checkpoint, RunFolder
 from .config import TrainingConfig
-from .errors import ResumeError, ResumeWarning
+from .errors import CheckpointError, ResumeError, ResumeWarning
+from .loss_history import LossHistory
 from .metrics import Meter, Validation
 from .objective import Monitor, Objective
 from .optimizers import Update, load_state, state_of
@@ -42,6 +43,7 @@ class Progress:
     saves: list[int] = field(default_factory=list)  # the last steps of this run that were saved
     meter: Meter = field(default_factory=Meter)
     validations: list[Validation] = field(default_factory=list)
+    losses: LossHistory = field(default_factory=LossHistory)
 
     def ranked(self, monitor: Monitor) -> list[Validation]:
         """Return the validations, best first; among equals, lower losses and then earlier ones come first."""
@@ -77,7 +79,8 @@ class Progress:
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         meter = Meter(**values["meter"])
         validations = [Validation(**validation) for validation in values["validations"]]
-        return cls(**{**values, "meter": meter, "validations": validations})
+        losses = LossHistory(**values.get("losses", {}))
+        return cls(**{**values, "meter": meter, "validations": validations, "losses": losses})
 
 
 class Clock:
@@ -237,9 +240,21 @@ def find_checkpoint(
         raise ResumeError(f"{folder.path} holds a run already; resume it, or choose another folder")
     saved = checkpoint.newest(folder.checkpoints) if resume else None
     if saved is not None:
+        _check_state(saved, folder)
         _compare(saved.state["identity"], identity, allow_changes=allow_changes)
     world.broadcast_object(None if saved is None else saved.state["progress"]["step"])
     return saved
+
+
+def _check_state(saved: Checkpoint, folder: RunFolder) -> None:
+    """Raise CheckpointError unless a checkpoint holds what a run continues from."""
+    try:
+        is_whole = Progress.from_dict(saved.state["progress"]).step >= 0 and isinstance(saved.state["identity"], dict)
+    except (KeyError, TypeError, AttributeError):
+        is_whole = False
+    if not is_whole or not {"model", "optimizer", "random"} <= saved.tensors.keys():
+        newest = checkpoint.path_of(folder.checkpoints, checkpoint.steps_in(folder.checkpoints)[-1])
+        raise CheckpointError(f"{newest} lacks what a run continues from; remove it to resume from the one before it")
 
 
 def _compare(before: dict[str, str], now: dict[str, str], *, allow_changes: bool) -> None:

@@ -19,7 +19,7 @@ from . import checkpoint
 from .checkpoint import RunFolder, describe_weights, mean_of_checkpoints
 from .config import TrainingConfig
 from .engines import engine_for
-from .errors import Interrupted, NonFiniteError
+from .errors import Interrupted, LossSpikeError, NonFiniteError
 from .metrics import (
     AsyncMetrics,
     Event,
@@ -30,6 +30,7 @@ from .metrics import (
     Outcome,
     Planned,
     Saved,
+    Spiked,
     StepValues,
     TensorBoard,
     Trained,
@@ -117,6 +118,8 @@ class Trainer:
         torch.manual_seed(config.seed + self.world.rank)  # each process has its own dropout
         saved = find_checkpoint(folder, self.identity, self.world, resume=resume, allow_changes=allow_changes)
         self.progress = Progress() if saved is None else unpack(saved, self.model, self.update, self.world, config.seed)
+        if config.loss_spikes == "skip":
+            self.update.max_loss.fill_(self.progress.losses.limit)
         shard = Shard(self.world.rank, self.world.size)
         loaded = groups(
             objective.batches, self.progress.epoch, self.progress.batch, config.gradient_accumulation_steps, shard
@@ -163,7 +166,7 @@ class Trainer:
         self.metrics.put(step, group.epoch, batches, self.engine.step(step, group.batches))
         self.progress.step, (self.progress.epoch, self.progress.batch) = step, group.next_position
         self.clock.tick(step)
-        self.read_metrics()
+        self.read_metrics(wait=self.config.loss_spikes == "skip")
         self.sync_stop()
         if self.clock.is_plan_due and (self.config.max_minutes or not self.is_planned):
             self.plan()
@@ -203,10 +206,28 @@ class Trainer:
         for values in self.metrics.take(wait=wait):
             if not values.finite:
                 raise non_finite(values, self.objective, self.progress)
+            self.check_spike(values)
             self.progress.meter.add(values)
             self.clock.tokens += values.n
             if every(self.config.log_every, values.step):
                 self.report()
+
+    def check_spike(self, values: StepValues) -> None:
+        """Report a loss far above the earlier ones, or end the run if it should end then."""
+        losses, setting = self.progress.losses, self.config.loss_spikes
+        loss, mean, deviation = values.total / values.n, losses.mean, losses.deviation
+        if losses.add(loss):
+            places = tuple(place for batch in values.batches for place in self.objective.describe(batch))[:MAX_PLACES]
+            spike = Spiked(values.step, loss, mean, (loss - mean) / deviation, setting == "skip", places)
+            self.notify(spike)
+            if setting == "stop":
+                raise LossSpikeError(
+                    f"step {spike.step}: the loss, {spike.loss:.4g}, is {spike.deviations:.0f} standard deviations "
+                    f"above its mean, {spike.mean:.4g}; {last_save(self.progress)}. Check its input, or lower the "
+                    f"learning_rate: {', '.join(places)}"
+                )
+        if setting == "skip":
+            self.update.max_loss.fill_(losses.limit)
 
     def report(self) -> None:
         """Report the means since the last report."""
@@ -342,13 +363,17 @@ def every(n: int, step: int) -> bool:
     return n > 0 and step > 0 and step % n == 0
 
 
+def last_save(progress: Progress) -> str:
+    """Return which checkpoint is the last, for a message."""
+    return f"the last checkpoint is of step {progress.saves[-1]}" if progress.saves else "nothing was saved yet"
+
+
 def non_finite(values: StepValues, objective: Objective[Any], progress: Progress) -> NonFiniteError:
     """Return the error for a step that was not finite; it names the input."""
     places = [place for batch in values.batches for place in objective.describe(batch)]
     more = f" and {len(places) - MAX_PLACES} more" if len(places) > MAX_PLACES else ""
-    saved = f"the last checkpoint is of step {progress.saves[-1]}" if progress.saves else "nothing was saved yet"
     return NonFiniteError(
         f"step {values.step}: the loss, {values.total:g} over {values.n:g} tokens, or its gradient, of norm "
-        f"{values.norm:g}, is not finite. The step was skipped; {saved}. Check its input, or lower the "
+        f"{values.norm:g}, is not finite. The step was skipped; {last_save(progress)}. Check its input, or lower the "
         f"learning_rate: {', '.join(places[:MAX_PLACES])}{more}"
     )

@@ -177,3 +177,55 @@ def test_catalogs_of_200_mb_are_refused_in_little_memory(ending: str, tmp_path: 
         bomb(path, "", "", filler=b"\xde\x12\x04\x95", megabytes=80)
         with little_memory(200 << 20):
             refused(path, "more than 64 MiB")
+
+
+def test_overlapping_texts_of_an_mo_file_are_refused_in_little_memory(tmp_path: Path) -> None:
+    count, size = 1000, 500_000
+    texts = b"Content-Type: text/plain; charset=UTF-8\nLanguage: ko\n".ljust(100) + b"a" * size
+    begin = 28 + 16 * count
+    originals = [(0, begin), *[(size, begin + 100)] * (count - 1)]
+    translations = [(100, begin), *[(size, begin + 100)] * (count - 1)]
+    tables = b"".join(struct.pack("<2I", *span) for span in (*originals, *translations))
+    head = struct.pack("<7I", 0x950412DE, 0, count, 28, 28 + 8 * count, 0, 0)
+    (tmp_path / "ko.mo").write_bytes(head + tables + texts)
+    with little_memory(200 << 20):
+        refused(tmp_path / "ko.mo", "overlap")
+
+
+@pytest.mark.parametrize(
+    ("flag", "original", "translation", "is_kept"),
+    [
+        ("c-format", "open %s", "%s 열기", True),
+        ("c-format", "open %s", "열기", False),
+        ("c-format", "open %s", "%d 열기", False),
+        ("c-format", "%s of %d", "%2$d 중 %1$s", True),
+        ("c-format", "%5.2f %%", "%5.2f%%", True),
+        ("c-format", "100%% of %s", "%s의 100%%", True),
+        ("python-format", "%(name)s is %(age)d", "%(age)d살 %(name)s", True),
+        ("python-format", "%(name)s", "%(nome)s", False),
+        ("python-brace-format", "{name} of {0}", "{0}의 {name}", True),
+        ("python-brace-format", "{name}", "name", False),
+        ("no-c-format", "100 %s", "백", True),
+        ("range: 0..10", "100 %s", "백", True),
+    ],
+)
+def test_messages_whose_placeholders_differ_are_dropped(
+    flag: str, original: str, translation: str, is_kept: bool, tmp_path: Path
+) -> None:
+    po = catalog([("Open", "열기")])
+    po.append(polib.POEntry(msgid=original, msgstr=translation, flags=[flag]))
+    po.save(str(tmp_path / "ko.po"))
+    reading = PairReport()
+    pairs = [(pair.source, pair.target) for pair in read_pairs(tmp_path / "ko.po", "en", "ko", reading=reading)]
+    assert pairs == [("Open", "열기"), (original, translation)][: 1 + is_kept]
+    assert {reason: tally.count for reason, tally in reading.dropped.items()} == (
+        {} if is_kept else {"other placeholders": 1}
+    )
+
+
+def test_a_singular_may_leave_out_its_number(tmp_path: Path) -> None:
+    po = catalog([])
+    forms = {0: "파일 %d개"}
+    po.append(polib.POEntry(msgid="one file", msgid_plural="%d files", msgstr_plural=forms, flags=["c-format"]))
+    po.save(str(tmp_path / "ko.po"))
+    assert texts_of(tmp_path / "ko.po") == [("one file", "파일 %d개"), ("%d files", "파일 %d개")]

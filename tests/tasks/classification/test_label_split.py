@@ -65,7 +65,17 @@ def test_a_label_that_training_does_not_have_is_named_with_its_line(tmp_path: Pa
     ("rows", "message"),
     [
         ([(f"text {number}", "only") for number in range(50)], "only the class 'only'"),
-        (reviews(4), "too few to hold some out"),
+        (reviews(4), "^4 texts are too few to hold some out"),
+        (
+            [(f"text {number}", f"label {number}") for number in range(300)],
+            "each of the 300 texts has a label of its own",
+        ),
+        ([("a film", ("neg", "pos")[number % 2]) for number in range(300)], "all 300 texts are the same"),
+        (
+            [(f"film {number // 2}", ("neg", "pos")[number % 2]) for number in range(300)],
+            "each of the 300 texts occurs with several labels",
+        ),
+        ([("", ("neg", "pos")[number % 2]) for number in range(300)], "no texts are left to use"),
     ],
 )
 def test_too_little_data_is_refused(rows: list[tuple[str, str]], message: str, tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ def test_one_class(tmp_path: Path) -> None:
 
 
 def test_too_few_images(tmp_path: Path) -> None:
-    with pytest.raises(TooLittleDataError, match="8 images of 3 classes are too few to hold some out"):
+    with pytest.raises(TooLittleDataError, match=r"^8 images are too few to hold some out"):
         read(tmp_path, npz(tmp_path / "set.npz", 8))
     with pytest.raises(TooLittleDataError, match="there is no image to train on; 0 were found"):
         read(tmp_path, npz(tmp_path / "none.npz", 0))

@@ -211,7 +211,11 @@ def test_a_full_gpu_is_no_traceback(corpus: Path, tmp_path: Path, monkeypatch: p
     [
         ((), "4 pairs are too few to hold some out", ["dropped: duplicate", "16"]),
         (("--valid", "VALID"), "all 20 are dropped or also in validation", ["dropped: duplicate", "16"]),
-        (("--set", "data.max_tokens=2", "--valid", "OTHER"), "no pair to store", ["dropped: too many tokens", "4"]),
+        (
+            ("--set", "data.max_tokens=2", "--valid", "OTHER"),
+            "all 4 pairs are longer than data.max_tokens=2",
+            ["dropped: too many tokens", "4"],
+        ),
     ],
     ids=["too few", "all in validation", "all too long"],
 )

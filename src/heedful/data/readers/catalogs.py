@@ -17,6 +17,10 @@ from .files import MAX_BYTES, InputFile, OtherLanguageError
 
 PO_SIGNATURE = re.compile(rb'^msgid[ \t]+"(?:[^\n]*\n){1,40}?msgstr(?:\[0\])?[ \t]+"', re.MULTILINE)
 _LINE = re.compile(r'(?:(msgctxt|msgid|msgid_plural|msgstr(?:\[\d\])?)\s*)?"([^"\\]*(?:\\.[^"\\]*)*)"')
+_FORMAT = re.compile(r"(?<!no-)\b(?:c|objc|python|python-brace|php|qt|kde|perl|perl-brace|javascript)-format\b")
+_PLACEHOLDER = re.compile(
+    r"%(?:\d+\$)?([\(\[][\w.]+[)\]]\w?|[-#0+']*(?:\*|\d+)?(?:\.\d+)?(?:hh|ll|[hljzt])?[a-zA-Z@])|(\{[\w.]*\})"
+)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "v": "\v", "b": "\b", "f": "\f", "a": "\a", "\\": "\\", '"': '"'}
 MO_SIGNATURE = re.compile(rb"\A(?:\xde\x12\x04\x95|\x95\x04\x12\xde)")
 MAX_CATALOG = 64 << 20
@@ -41,6 +45,7 @@ class _Message(NamedTuple):
     plural: str
     translations: tuple[str, ...]
     fault: str = ""  # fuzzy or obsolete
+    is_format: bool = False  # its texts hold placeholders, which a program fills
 
     @property
     def is_header(self) -> bool:
@@ -54,14 +59,22 @@ def _pairs(file: InputFile, messages: Iterator[_Message], languages: Languages) 
         raise file.error("the catalog holds no message")
     header = first.translations[0] if first.is_header else ""
     reverse = _is_reverse(file, header, languages)
-    for line, singular, plural, forms, fault in messages if first.is_header else chain([first], messages):
+    for line, singular, plural, forms, fault, is_format in messages if first.is_header else chain([first], messages):
         if fault or not all(forms) or not forms:
             file.drop(fault or "untranslated", line)
+            continue
+        if is_format and _placeholders(plural or singular) != _placeholders(forms[-1]):
+            file.drop("other placeholders", line)
             continue
         # The last form is the general one; a language without plurals has but one.
         for original, translation in ((singular, forms[0]), (plural, forms[-1]))[: 2 if plural else 1]:
             source, target = (translation, original) if reverse else (original, translation)
             yield file.pair(source, target, line)
+
+
+def _placeholders(text: str) -> list[str]:
+    """Return the placeholders of a format in an order that does not depend on theirs; %1$s counts as %s."""
+    return sorted(kind or name for kind, name in _PLACEHOLDER.findall(text.replace("%%", "")))
 
 
 def _is_reverse(file: InputFile, header: str, languages: Languages) -> bool:
@@ -109,6 +122,7 @@ def _field(header: str, name: str) -> str | None:
 class _Entry:
     line: int = 0
     fuzzy: bool = False
+    is_format: bool = False
     obsolete: bool = False
     size: int = 0
     texts: dict[str, list[str]] = field(default_factory=dict)  # by keyword, in the order of the file
@@ -125,7 +139,7 @@ class _Entry:
         texts = {keyword: "".join(parts) for keyword, parts in self.texts.items()}
         translations = tuple(text for keyword, text in texts.items() if keyword.startswith("msgstr"))
         fault = "obsolete" if self.obsolete else "fuzzy" if self.fuzzy else ""
-        return _Message(self.line, texts["msgid"], texts.get("msgid_plural", ""), translations, fault)
+        return _Message(self.line, texts["msgid"], texts.get("msgid_plural", ""), translations, fault, self.is_format)
 
 
 def _po_messages(file: InputFile) -> Iterator[_Message]:
@@ -142,8 +156,9 @@ def _po_messages(file: InputFile) -> Iterator[_Message]:
         if starts and entry.is_complete:
             yield entry.message()
             entry, keyword = _Entry(), ""
-        if text.startswith("#,") and "fuzzy" in text:
-            entry.fuzzy = True
+        if text.startswith("#,"):
+            entry.fuzzy |= "fuzzy" in text
+            entry.is_format |= _FORMAT.search(text) is not None
         if not text or text.startswith("#"):
             continue
         match = _LINE.fullmatch(text)
@@ -183,8 +198,13 @@ def _mo_messages(file: InputFile) -> Iterator[_Message]:
         revision, *tables = struct.unpack_from(f"{order}4I", data, 4)
         if revision >> 16 > 1:
             raise file.error(f"a catalog of revision {revision >> 16}, which is unknown")
-        if any(offset + length > len(data) for spans in _spans(data, order, *tables) for length, offset in spans):
-            raise file.error(_CUT_SHORT)
+        total = 0
+        for spans in _spans(data, order, *tables):
+            if any(offset + length > len(data) for length, offset in spans):
+                raise file.error(_CUT_SHORT)
+            total += sum(length for length, _ in spans)
+        if total > len(data):
+            raise file.error("the texts of the catalog overlap: together they are longer than the file")
     except struct.error:
         raise file.error(_CUT_SHORT) from None
     encoding = _encoding(file, data)

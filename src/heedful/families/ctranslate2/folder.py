@@ -10,6 +10,8 @@ from torch import nn
 
 from ...core import DecoderOnly
 from ...errors import DataError, unknown
+from ...files import read_limited
+from ..checkpoint_files import quoted
 from ..hf_config import GenerationDefaults
 from ..weights import WeightsError
 from .loader import read_module
@@ -114,9 +116,9 @@ def _config(path: Path) -> dict[str, Any]:
         raise CTranslate2Error(f"{path} must hold a mapping")
     for name, kinds in CONFIG.items():
         if name in config and not isinstance(config[name], kinds):
-            raise CTranslate2Error(f"{path}: {name}={config[name]!r} has the wrong type")
+            raise CTranslate2Error(f"{path}: {name}={quoted(config[name])} has the wrong type")
     if (epsilon := config.get("layer_norm_epsilon")) is not None and not 0 < epsilon < 1:
-        raise CTranslate2Error(f"{path}: layer_norm_epsilon={epsilon!r} is not between 0 and 1")
+        raise CTranslate2Error(f"{path}: layer_norm_epsilon={quoted(epsilon)} is not between 0 and 1")
     return config
 
 
@@ -157,14 +159,16 @@ def _lines(path: Path) -> list[str]:
 def _json(path: Path) -> Any:
     try:
         return json.loads(_text(path))
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise CTranslate2Error(f"{path} is not JSON: {error}") from None
 
 
 def _text(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return read_limited(path).decode("utf-8")
+    except OSError as error:
+        raise CTranslate2Error(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
         raise CTranslate2Error(f"{path} cannot be read: {error}") from None
 
 

@@ -18,6 +18,7 @@ VERSIONS = range(2, 7)
 DTYPES = (torch.float32, torch.int8, torch.int16, torch.int32, torch.float16, torch.bfloat16)
 OLDER_DTYPES = {4: torch.float32, 2: torch.int16, 1: torch.int8}  # by the size of an item
 MAX_DIMENSIONS = 4  # convolutions have three
+MAX_ITEMS = 2**48  # of a shape without its zeros; more would overflow where torch computes with it
 
 
 class CTranslate2Error(HeedfulError, ValueError):
@@ -91,6 +92,8 @@ class _BinaryReader:
         n_bytes = size if self._version >= 4 else size * dtype.itemsize
         if math.prod(shape) * dtype.itemsize != n_bytes:
             raise CTranslate2Error(f"{name} has the shape {tuple(shape)} of {dtype}, which are not {n_bytes:,} bytes")
+        if math.prod(max(size, 1) for size in shape) > MAX_ITEMS:
+            raise CTranslate2Error(f"{name} has the shape {tuple(shape)}, and no weight is so large")
         if not n_bytes:
             return torch.empty(shape, dtype=dtype)
         return torch.frombuffer(bytearray(self._bytes(n_bytes, name)), dtype=dtype).reshape(shape)

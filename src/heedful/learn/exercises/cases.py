@@ -4,7 +4,6 @@ Shapes: B batch, H heads, Tq queries, Tk keys, T target tokens, S source tokens,
 """
 
 import copy
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from types import ModuleType
@@ -18,6 +17,7 @@ from ... import core
 from ...families import build
 from ...generation import EncoderMemory, generate
 from ...lab.models import START, reversing_loss, symbols, teacher_forced_accuracy, transformer
+from ..figures.assembly import torch_transformer
 from ..figures.quiz import CLAIMS
 from .answers import AnswerError, Case, variant
 
@@ -198,10 +198,7 @@ def greedy() -> Iterator[Case]:
 @torch.no_grad()
 def whole_transformer() -> Iterator[Case]:
     """Yield the outputs of nn.Transformer and its parts in float64, with two layers a side and a padded source."""
-    with warnings.catch_warnings(action="ignore"):  # of nested tensors
-        model = nn.Transformer(16, 2, 2, 2, 32, dropout=0.0, batch_first=True, dtype=torch.float64)
-    for weight in model.parameters():
-        weight.add_(0.2 * torch.randn_like(weight))
+    model = torch_transformer()
     source, target = torch.randn(2, 5, 16, dtype=torch.float64), torch.randn(2, 4, 16, dtype=torch.float64)
     real, causal = torch.arange(5) < torch.tensor([[5], [3]]), torch.ones(4, 4, dtype=torch.bool).tril()
     keep = real[:, None, None]  # (B, 1, 1, S)

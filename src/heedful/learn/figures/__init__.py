@@ -1,8 +1,9 @@
 """The data of the figures, each computed by the parts of the product when a chapter is shown.
 
-A module of this package registers its figures; the page draws them with the script of the same name.
+A module of this package registers its figures; the page draws them with the script that has the module's name.
 """
 
+import re
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -29,15 +30,26 @@ def figure(name: str) -> Callable[[FigureData], FigureData]:
     return register
 
 
-@cache
-def figure_data(name: str, language: str) -> dict[str, Any]:
-    """Return the data of a figure, computed once."""
+def find_figure(name: str) -> FigureData:
+    """Return the function that computes a figure's data."""
     for module in iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
     if name not in FIGURES:
         raise ChapterError(unknown("figure", name, FIGURES))
+    return FIGURES[name]
+
+
+@cache
+def figure_data(name: str, language: str) -> dict[str, Any]:
+    """Return the data of a figure, computed once."""
     with seeded():
-        return FIGURES[name](language)
+        return find_figure(name)(language)
+
+
+def script_of(name: str) -> tuple[str, str]:
+    """Return the script of a figure, which has the name of its Python module, and its export: drawAMask."""
+    module = find_figure(name).__module__.rpartition(".")[2]
+    return f"{module}.js", re.sub(r"-(\w)", lambda letter: letter[1].upper(), name)
 
 
 def rounded(tensor: Tensor, digits: int = 3) -> Any:

@@ -14,6 +14,17 @@ D_MODEL, N_HEADS, N_LAYERS, D_FF = 16, 2, 2, 32
 SOURCE_LENGTH, TARGET_LENGTH, REAL = 5, 4, (5, 3)  # real tokens of the two sentences
 
 
+def torch_transformer(**options: Any) -> nn.Transformer:
+    """Return torch's Transformer in float64, with norms and biases that are not those of a fresh model."""
+    options = {"dropout": 0.0, "batch_first": True, **options}
+    with warnings.catch_warnings(action="ignore"):  # of kernels that a model with these options cannot use
+        model = nn.Transformer(D_MODEL, N_HEADS, N_LAYERS, N_LAYERS, D_FF, **options).double()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(0.1 * torch.randn_like(weight))
+    return model
+
+
 def calls(keep: Tensor) -> dict[str, dict[str, Any]]:
     """Return the masks of nn.Transformer for each way to call it, the right one first."""
     ahead = torch.ones(TARGET_LENGTH, TARGET_LENGTH, dtype=torch.bool).triu(1)
@@ -32,20 +43,11 @@ def calls(keep: Tensor) -> dict[str, dict[str, Any]]:
 @torch.no_grad()
 def three_builds(language: str) -> dict[str, Any]:
     """Return the outputs (T, D) of the second sentence, which is padded: each build's, and each call's of torch."""
-    options: dict[str, dict[str, Any]] = {
-        "right": {},
-        "norm_first": {"norm_first": True},
-        "batch_first": {"batch_first": False},
+    models = {
+        "right": torch_transformer(),
+        "norm_first": torch_transformer(norm_first=True),
+        "batch_first": torch_transformer(batch_first=False),
     }
-    with warnings.catch_warnings(action="ignore"):  # of kernels that a model with these options cannot use
-        models = {
-            name: nn.Transformer(
-                D_MODEL, N_HEADS, N_LAYERS, N_LAYERS, D_FF, **({"dropout": 0.0, "batch_first": True} | option)
-            ).double()
-            for name, option in options.items()
-        }
-    for weight in models["right"].parameters():
-        weight.add_(0.1 * torch.randn_like(weight))  # norms and biases that are not those of a fresh model
     for model in models.values():
         model.load_state_dict(models["right"].state_dict())
     yours = cell_names("10", "class Transformer")["Transformer"](D_MODEL, N_HEADS, N_LAYERS, D_FF).double()

@@ -18,9 +18,9 @@ from ...core import EncoderDecoder
 from ...core.recurrent import final_states
 from ...families import build
 from ...generation import generate
-from ...lab.models import fall, seeded, train
+from ...lab.models import fall, seeded, shifted, train
 from ...lens.recorder import record
-from ..toy import END, PADDING, START, WordVocabulary, shifted
+from ..toy import END, PADDING, START, WordVocabulary
 from . import figure, rounded
 
 WEIGHTS = Path(__file__).with_name("generations.safetensors")
@@ -101,7 +101,7 @@ def trained_model(name: str) -> EncoderDecoder:
 
 def logits_of(model: EncoderDecoder, source: Tensor, target: Tensor) -> Tensor:
     """Return the logits (B, T, V) of all target tokens, each given those before it."""
-    return model(source, shifted(target), source != PADDING)
+    return model(source, shifted(target, START), source != PADDING)
 
 
 @torch.no_grad()

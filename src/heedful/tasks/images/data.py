@@ -31,7 +31,7 @@ from ...data.image_sets import (
 )
 from ...data.labeled_texts import sorted_labels
 from ...data.report import ImageReport
-from ...data.validation_split import held_out
+from ...data.validation_split import held_out, unsplittable
 from ...errors import ConfigError, DataError
 from ...families import config_of
 from ...families.vit import ImageConfig
@@ -195,11 +195,8 @@ def prepare_images(
             rows = [row._replace(part=VALID) if row.digest in chosen else row for row in rows]
             report.held_out = sum(row.part == VALID for row in rows)
             if not report.held_out:
-                raise TooLittleDataError(
-                    f"{report.train.kept} images of {len(labels)} classes are too few to hold some out for "
-                    "validation; add images, or give validation images (--valid)",
-                    report,
-                )
+                reason = unsplittable(((row.label, row.digest) for row in rows), "images")
+                raise TooLittleDataError(f"{reason}; add images, or give validation images (--valid)", report)
         ids = {label: number for number, label in enumerate(labels)}
         writer.labels = [ids.get(row.label, -1) for row in rows]  # a dropped one may have none
         writer.parts = [row.part for row in rows]

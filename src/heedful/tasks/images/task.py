@@ -26,7 +26,7 @@ from ...errors import DataError
 from ...lens.report import Confusion, SeenImage
 from ...training.loss import Loss, cross_entropy
 from ...training.objective import Monitor
-from ..class_scores import accuracy, baseline_scores, class_scores, confusion_matrix, macro_f1
+from ..class_scores import accuracy, baseline_scores, class_scores, confusion_matrix, escaped_markdown, macro_f1
 from ..linear_classifier import fit_linear
 from ..predictor import in_chunks, located, refusal
 from ..rivals import Rival
@@ -210,7 +210,7 @@ class ImagesTask(Task[ImagesConfig, ImageData, ImageBatch]):
         colors = "gray" if n_channels == 1 else "color"
         more = f" and {len(labels) - NAMED:,} more" if len(labels) > NAMED else ""
         return [
-            f"Its classes: {', '.join(labels[:NAMED])}{more}.",
+            f"Its classes: {', '.join(map(escaped_markdown, labels[:NAMED]))}{more}.",
             f"It reads {height} x {width} pixels, {colors}; other images are resized, and stretched to a square.",
             f"Its expected calibration error is {metrics['validation']['calibration']:.1f} %.",
         ]

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ...data.published_tokenizer import PublishedTokenizer
 from ...data.report import FIRST_PLACES, DataReport, SplitReport
-from ...data.validation_split import EVERY, held_out
+from ...data.validation_split import EVERY, held_out, unsplittable
 from ...errors import DataError
 from ...files import replacing, sha256_of
 from .config import Files
@@ -146,11 +146,9 @@ def split_examples(
             if digest(example) in set_apart:  # a score on these would measure memory
                 drop(train, "also in validation", example)
     if report.valid is None and not set_apart:
-        raise TooLittleDataError(
-            f"{train.kept} {name} are too few to hold some out for validation; add data, or give validation files "
-            "(--valid)",
-            report,
-        )
+        labelled = ((label(example), digest(example)) for example in read(files.train, report_class()))
+        reason = unsplittable(labelled, name)
+        raise TooLittleDataError(f"{reason}; add data, or give validation files (--valid)", report)
     for paths, part in ((files.train, train), (files.valid, report.valid)):
         if part is not None and not part.kept:
             reason = f"all {part.total} are dropped or also in validation"

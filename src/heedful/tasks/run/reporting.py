@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from ...core import Sinusoidal
 from ...lens.report import ReportData, ScoreRow
 from ...lens.report import write_report as write_page
 from ..bundle import Bundle, BundleError
+from ..class_scores import escaped_markdown
 from .data import DATA
 from .folder import METRICS, READING, REPORT
 from .task import AnyTask
@@ -62,14 +64,26 @@ class FinishedRun:
         if not (folder / METRICS).is_file():
             raise BundleError(f"{folder} has no {METRICS}; a report needs a folder that training wrote")
         self.metrics: dict[str, Any] = read_mapping(folder / METRICS)
-        self.validation, self.training = self.metrics["validation"], self.metrics["training"]
+        self.training = _part(self.metrics, "training", {"steps", "seconds", "ended"}, folder / METRICS)
         self.test_sets: dict[str, Any] = self.metrics.get("sets", {})
+        self.validation = _part(self.metrics, "validation", {"scores"}, folder / METRICS)
+        sets = [_part(self.test_sets, name, {"scores"}, folder / METRICS) for name in self.test_sets]
+        if "parameters" not in self.metrics:
+            raise BundleError(f"{folder / METRICS} is not what training writes: it has no parameters")
+        for scored in (self.validation, *sets):
+            for name in scored["scores"]:
+                _part(scored["scores"], name, {"value", "interval", "metric", "signature"}, folder / METRICS)
         attention = getattr(self.predictor.config, "attention", None)
         self.model = self.predictor.config.family + ("" if attention is None else f", attention {attention}")
 
     def log(self) -> list[dict[str, Any]]:
+        """Return the rows of the log, without one that was cut while it was written."""
         path = self.folder / "log.jsonl"
-        return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+        rows = []
+        for line in path.read_text("utf-8", errors="replace").splitlines() if path.exists() else ():
+            with suppress(ValueError):
+                rows.append(json.loads(line))
+        return [row for row in rows if isinstance(row, dict)]
 
     def reading(self) -> dict[str, Any] | None:
         path = self.folder / DATA / READING
@@ -118,6 +132,14 @@ class FinishedRun:
         }
 
 
+def _part(values: Mapping[str, Any], name: str, keys: set[str], path: Path) -> dict[str, Any]:
+    """Return a part of a run's metrics; BundleError if it is missing, or lacks one of its keys."""
+    part = values.get(name)
+    if not isinstance(part, dict) or not keys <= part.keys():
+        raise BundleError(f"{path} is not what training writes: it has no {name} with {', '.join(sorted(keys))}")
+    return part
+
+
 def model_card(task: AnyTask, predictor: Any, metrics: Mapping[str, Any], out: Path) -> str:
     """Return the README.md of a run's folder."""
     validation, training = metrics["validation"], metrics["training"]
@@ -128,7 +150,7 @@ def model_card(task: AnyTask, predictor: Any, metrics: Mapping[str, Any], out: P
         rows.append(f"| {score['metric']} | {score['value']:.4g}{interval} | {f'`{signature}`' if signature else ''} |")
     scores = "\n".join(rows)
     notes = "\n".join([*task.verdicts(metrics), *task.card_notes(predictor, metrics)])
-    return f"""# {task.title(predictor)}
+    return f"""# {escaped_markdown(task.title(predictor))}
 
 A model of the family `{predictor.config.family}` with {metrics["parameters"]:,} parameters, trained with Heedful.
 

@@ -12,6 +12,7 @@ from ...config import FamilyConfig
 from ...data.report import DataReport
 from ...errors import ConfigError
 from ...families import build
+from ...families.sizes import check_memory
 from ...families.weights import put_weights
 from ...training.loss import Loss
 from ...training.objective import B, Batches, Monitor
@@ -83,7 +84,10 @@ class Task(ABC, Generic[C, D, B]):
         """Return a copy of this task for one run, ready to train; it builds a module unless one is passed."""
         bound = copy(self)
         bound.config, bound.data = config, data
-        bound.module = bound.build() if module is None else module
+        if module is None:
+            check_memory(bound.model_config())
+            module = bound.build()
+        bound.module = module
         bound.setup()
         return bound
 

@@ -8,6 +8,10 @@ export const gridOf = (rows) => grid(rows.length, rows[0].length, (row, column) 
 // The sum of products of two rows.
 export const dot = (a, b) => a.reduce((sum, value, n) => sum + value * b[n], 0);
 
+// Whole numbers with their thousands apart, and shapes.
+export const written = (n) => n.toLocaleString("en-US");
+export const times = (sizes) => sizes.map(written).join(" × ");
+
 export const controls = (...nodes) => el("div", { class: "controls" }, nodes);
 export const readout = (...words) => el("p", { class: "readout" }, words);
 export const caption = (...words) => el("p", { class: "caption" }, words);
@@ -43,11 +47,24 @@ export function controlsOf(state, show) {
 }
 
 // Controls that stay, as a slider must while it is dragged, and below them what `view()` gives, after each choice anew.
-export function live(root, state, panel, view) {
-  const body = el("div", {}), show = () => replace(body, view());
-  root.append(controls(panel(controlsOf(state, show))), body);
+export function live(state, panel, view) {
+  const body = el("div", {}), show = () => replace(body, view()), above = controls(panel(controlsOf(state, show)));
   show();
+  return [above, body];
 }
+
+export const indexed = (texts) => texts.map((text, n) => [n, text]);
+
+// A figure at most `most` wide. `initial` has the state that it begins with (a function is called with the data), and
+// `paint` gives its nodes from: its data, messages and state, `redraw()`, the controls of its state, a readout `facts`
+// with `tell(key, values)` to fill it, and `named(keys)`, the options of controls.
+export const figure = (most, initial, paint) => (root, data, message, state, redraw) => {
+  for (const [key, value] of Object.entries(initial)) state[key] ??= typeof value === "function" ? value(data) : value;
+  const facts = readout(), tell = (key, values) => facts.replaceChildren(message(key, values));
+  const named = (keys) => keys.map((key) => [key, message(key)]);
+  const width = Math.min(root.clientWidth, most);
+  root.append(...paint({ root, data, message, state, redraw, width, facts, tell, named, ...controlsOf(state, redraw) }));
+};
 
 // A drawing with a name for screen readers.
 export const sized = (name, width, height, ...nodes) => resize(svg("svg", { role: "group", "aria-label": name }, nodes), width, height);

@@ -37,13 +37,9 @@ function announce(stage) {
 // outlives that.
 function figures(doc, drawings, redrawn) {
   for (const node of document.querySelectorAll("figure.live")) {
-    const { data, error, messages } = doc.figures[node.dataset.figure];
+    const { data, messages } = doc.figures[node.dataset.figure];
     const stage = node.querySelector(".stage"), state = {};
     const message = (key, values = {}) => (messages[key] ?? key).replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
-    if (error) {
-      stage.append(el("p", { class: "failure" }, error));
-      continue;
-    }
     const draw = () => refill(stage, () => {
       stage.style.minHeight = `${stage.offsetHeight}px`; // so that the page does not jump
       stage.replaceChildren();

@@ -1,10 +1,8 @@
 // Claims to be judged; each answer comes with what was measured and the chapter that explains it.
 import { el } from "../../lens/dom.js";
-import { chapterLink, readout } from "../controls.js";
+import { chapterLink, figure, readout } from "../controls.js";
 
-export function draw(root, data, message, state, redraw) {
-  state.answers ??= {};
-
+export const quiz = figure(Infinity, { answers: () => ({}) }, ({ data, message, state, redraw }) => {
   // A claim with its two buttons, and once it is answered the verdict and the measurement.
   function item({ name, chapter, holds, values }, n) {
     const answer = state.answers[name], link = chapterLink(chapter), answered = answer !== undefined;
@@ -19,8 +17,8 @@ export function draw(root, data, message, state, redraw) {
   }
   const judged = data.claims.filter(({ name }) => state.answers[name] !== undefined);
   const right = judged.filter(({ name, holds }) => state.answers[name] === holds).length;
-  root.append(
+  return [
     readout(message(judged.length ? "score" : "start", { right, answered: judged.length, left: data.claims.length - judged.length })),
     el("ol", { class: "quiz" }, data.claims.map(item)),
-    judged.length ? el("button", { type: "button", onclick: () => { state.answers = {}; redraw(); } }, message("reset")) : "");
-}
+    judged.length ? el("button", { type: "button", onclick: () => { state.answers = {}; redraw(); } }, message("reset")) : ""];
+});

@@ -1,20 +1,19 @@
-// Models from the same parts, side by side: their blocks, and for the chosen one who may see whom.
-import { ink, shade, shadeBytes } from "../../lens/color.js";
+// Models from the same parts, side by side, with who may see whom in one of them; and a series of prices in patches.
+import { hue, ink, shade, shadeBytes } from "../../lens/color.js";
 import { el, onKeys, svg } from "../../lens/dom.js";
+import { lineChart } from "../../lens/drawing/chart.js";
 import { equation, matrix } from "../../lens/drawing/matrix.js";
-import { label } from "../../lens/drawing/text.js";
-import { gridOf, readout, sized } from "../controls.js";
+import { label, resize } from "../../lens/drawing/text.js";
+import { figure, gridOf, live, readout, sized, times, written } from "../controls.js";
 
 const HIGH = 22, STEP = 27, WIDE = 68, FOOT = 24;
 const COLORS = { embedding: 0.1, self_attention: 0.45, cross_attention: 0.75, feed_forward: 0.25, head: 0.1 };
-const written = (sizes) => sizes.map((n) => n.toLocaleString("en-US")).join(" × ");
 
-export function draw(root, data, message, state, redraw) {
-  state.chosen ??= "T5";
-  const width = Math.min(root.clientWidth, 800);
+export const wirings = figure(800, { chosen: "T5" }, ({ data, message, state, redraw, width, facts, tell }) => {
   const columns = Math.max(2, Math.min(7, Math.floor(width / 168))), wide = width / columns;
   const most = Math.max(...data.models.flatMap(({ stacks }) => Object.values(stacks).map((blocks) => blocks.length))) + 2;
   const high = most * STEP + FOOT + 26;
+  const choose = (name) => { state.chosen = name; redraw(); };
 
   function card(model, n) {
     const stacks = Object.entries(model.stacks), left = (n % columns) * wide, top = Math.floor(n / columns) * high;
@@ -42,23 +41,51 @@ export function draw(root, data, message, state, redraw) {
 
   function detail(model) {
     const unit = (rows) => Math.max(7, Math.min(20, 110 / Math.max(rows.length, rows[0].length)));
-    const cellText = readout(message("hint"));
+    const leave = () => tell("hint");
     const maps = model.sees.map(({ stack, kind, rows }) => [null, matrix({
       name: message(`${stack}.${kind}`), source: gridOf(rows), unit: [unit(rows), unit(rows)], color: (value) => shadeBytes(value * 0.55),
-      watch: { look: (row, column) => { cellText.textContent = message(rows[row][column] ? "sees" : "blind", { query: row + 1, key: column + 1 }); },
-        leave: () => { cellText.textContent = message("hint"); } },
+      watch: { look: (row, column) => tell(rows[row][column] ? "sees" : "blind", { query: row + 1, key: column + 1 }), leave },
     })]);
     const drawn = equation(maps, width);
+    leave();
     return [
       readout(el("b", {}, message(model.name)), ` · ${message(model.class)}. ${message(`${model.name}.text`)} `,
-        message("shapes", { inputs: model.inputs.map(written).join(message("and")), output: written(model.output), layers: Object.values(model.layers).join(" + "), parameters: model.parameters.toLocaleString("en-US") })),
-      sized(message("maps"), width, drawn.height + 16, svg("g", { transform: "translate(0 12)" }, drawn.node)), cellText,
+        message("shapes", { inputs: model.inputs.map(times).join(message("and")), output: times(model.output), layers: Object.values(model.layers).join(" + "), parameters: written(model.parameters) })),
+      sized(message("maps"), width, drawn.height + 16, svg("g", { transform: "translate(0 12)" }, drawn.node)), facts,
     ];
   }
   const rows = Math.ceil(data.models.length / columns);
-  function choose(name) {
-    state.chosen = name;
-    redraw();
-  }
-  root.append(sized(message("name"), width, rows * high, data.models.map(card)), ...detail(data.models.find(({ name }) => name === state.chosen)));
-}
+  return [sized(message("name"), width, rows * high, data.models.map(card)), ...detail(data.models.find(({ name }) => name === state.chosen))];
+});
+
+const ROW = 11;
+
+export const pricePatches = figure(700, { length: 6, stride: 3 }, ({ root, data, message, state, width }) => {
+  const days = data.prices.length, range = [data.lengths[0], data.lengths.at(-1)];
+  let most = state.length, strides;
+  return live(state, ({ slider }) => {
+    strides = () => slider("stride", message("stride"), [1, most]);
+    return [slider("length", message("length"), range), strides()];
+  }, () => {
+    if (most !== state.length) { // a stride beyond the length would leave days out
+      most = state.length;
+      state.stride = Math.min(state.stride, most);
+      root.querySelector(".slider:last-child").replaceWith(strides());
+    }
+    const { stride } = state;
+    const { patches, days: used } = data.counts[`${state.length},${stride}`];
+    const chart = lineChart({ series: [{ name: message("price"), points: data.prices.map((price, day) => [day + 1, price]) }],
+      width, high: 120, domain: [0.5, days + 0.5], xLabel: message("day"), name: message("prices") });
+    const first = days - used, top = chart.height + 8, overlap = Math.ceil(state.length / stride);
+    const drawing = svg("svg", { role: "img", "aria-label": message("name", { n: patches }) }, chart.node);
+    for (let n = 0; n < patches; n += 1) {
+      const from = first + n * stride + 0.5, y = top + (n % overlap) * ROW * 1.5;
+      const [left, right] = [chart.x(from), chart.x(from + state.length)];
+      drawing.append(svg("rect", { x: left + 1, y, width: right - left - 2, height: ROW, rx: 3, fill: hue(n % 2 ? 5 : 0) }),
+        label(String(n + 1), (left + right) / 2, y + ROW - 2, { size: 9.5, anchor: "middle", fill: "var(--card)", weight: 700 }));
+    }
+    if (first) drawing.append(svg("rect", { x: chart.x(0.5), y: 6, width: chart.x(first + 0.5) - chart.x(0.5), height: 120, fill: "var(--soft)", opacity: 0.18 }));
+    return [resize(drawing, width, top + overlap * ROW * 1.5 + 4),
+      readout(message("facts", { days, length: state.length, stride, n: patches }), first ? ` ${message("dropped", { n: first })}` : "")];
+  });
+});

@@ -2,7 +2,7 @@
 // memory that the first stack passes to the second.
 import { ink, shade } from "../color.js";
 import { el, onHover, onKeys, set, svg } from "../dom.js";
-import { fitted, label, resize } from "./text.js";
+import { fitted, label, resize, widthOf } from "./text.js";
 
 const FRAME = 16, MARGIN = 14, WIDEST = 380;
 const MANY = 16; // blocks in a stack: from here on they are low, and no shapes stand between them
@@ -55,7 +55,7 @@ export function drawStacks(name, width, stacks, { readout, memory }) {
     const place = places[n], { x, first, top } = place, middle = x + wide / 2, ceiling = y(place, top);
     drawing.append(
       svg("rect", { x: x - 12, y: ceiling - 12, width: wide + 24, height: y(place, first) - ceiling + high + 24, rx: 12, fill: "var(--tint)", stroke: "var(--line)" }),
-      label(title, x - 8, ceiling - 19, { size: 12, weight: 600 }),
+      label(title, x - 8, ceiling - 19, { size: Math.max(9, Math.min(12, (12 * (wide / 2 + 2)) / widthOf(title, 12, 600))), weight: 600 }), // left of the arrow
       label(fitted(text, wide + 20, 13), middle, foot - 10, { anchor: "middle", size: 13, fill: "var(--ink)" }));
     blocks.forEach(({ bypass }, at) => { // from the block below to this one, with the shape of what flows
       const [from, to] = [at ? y(place, at) : foot - 30, y(place, at + 1) + high], shape = at ? blocks[at - 1].shape : [length];

@@ -39,7 +39,7 @@ export function mount(root, context) {
     const sum = position && cells((r, c) => scaled.at(r, c) + position.at(r, c));
     const texts = tokens.map(({ text }) => visible(text)), color = signed(sum ?? scaled);
     const map = (title, source, room, more) => matrix({
-      name: title, source, color, rows: texts, unit: [Math.min(3, (room - 76) / columns), Math.min(18, Math.max(2, 240 / rows))],
+      name: title, source, color, rows: texts, unit: [Math.min(3, (room - 96) / columns), Math.min(18, Math.max(2, 240 / rows))],
       watch: { ...note.over((r, c) => `${texts[r]} · ${c}: ${number(source.at(r, c))}`), choose: (row) => choose({ token: row }) }, ...more,
     });
     const facts = { n: rows, D: d_model, scale: brief(scale), shown: columns };

@@ -50,7 +50,7 @@ export function mount(root, context) {
     const tokens = result.candidates.map(({ id }) => [id, spell(id)]);
     return [
       dropdown(t("step"), steps, result.step, (step) => ask({ ...fresh, step }), "step"),
-      pick("token", tokens, result.token),
+      dropdown(t("token"), tokens, result.token, (token) => ask({ token, against: token === result.against ? null : result.against }), "token"),
       pick("against", [[null, t("none")], ...tokens.filter(([id]) => id !== result.token)], result.against),
     ];
   }
@@ -58,21 +58,21 @@ export function mount(root, context) {
   const legend = createLegend(SCALES.difference), said = el("p", { class: "readout said", "aria-live": "polite" });
   const map = result && createMap(root, { onCell: (cell) => (said.textContent = cell ? told(cell) : t("rest")), onPick: () => {} });
   const difference = result && result.clean - result.corrupted;
-  const restored = (cell) => result.effects[cell.query][cell.key] / difference;
+  const shares = result && result.effects.map((row) => row.map((effect) => effect / difference));
   const columns = result && result.tokens.map((other, n) => {
     const mine = visible(doc.sequences[choice.stack === "encoder" ? "source" : "target"][n].text);
     return { text: mine, other: visible(other) };
   });
   function told(cell) {
     const { text: token, other } = columns[cell.key];
-    return t(token === other ? "cell.same" : "cell", { layer: rows[cell.query], token, other, share: `${number(100 * restored(cell), 0)}%` });
+    return t(token === other ? "cell.same" : "cell", { layer: rows[cell.query], token, other, share: `${number(100 * shares[cell.query][cell.key], 0)}%` });
   }
 
   function draw() {
-    const most = Math.max(1, ...result.effects.flat().map((effect) => Math.abs(effect / difference)));
+    const data = shares.flat(), most = Math.max(1, ...data.map(Math.abs));
     map.draw({
       rows: rows.map((layer) => ({ text: t("layerName", { layer }) })), columns, hidden: () => false, digits: true,
-      panels: [{ map: { shape: [rows.length, columns.length], data: result.effects.flat().map((effect) => effect / difference) }, scale: SCALES.difference, most }],
+      panels: [{ map: { shape: [rows.length, columns.length], data }, scale: SCALES.difference, most }],
       label: t("label"), hint: t("label"),
     });
     legend.draw(`−${number(100 * most, 0)}%`, `${number(100 * most, 0)}%`);

@@ -3,8 +3,8 @@ import { diverging } from "../../lens/color.js";
 import { el, svg } from "../../lens/dom.js";
 import { lineLook } from "../../lens/drawing/chart.js";
 import { shares } from "../../lens/drawing/matrix.js";
-import { percent, resize } from "../../lens/drawing/text.js";
-import { caption, controls, controlsOf, gridOf, map, namedChart, readout } from "../controls.js";
+import { percent } from "../../lens/drawing/text.js";
+import { caption, controls, figure, gridOf, map, namedChart, sized } from "../controls.js";
 
 const MODELS = ["vector", "additive", "transformer"];
 
@@ -27,27 +27,23 @@ function oneVector(values, width, name) {
   const cells = values.map((value, n) => svg("rect", {
     x: (n % across) * unit, y: Math.floor(n / across) * unit, width: unit - 1, height: unit - 1, fill: diverging(value / most),
   }, svg("title", {}, String(value))));
-  return [caption(name), resize(svg("svg", { role: "img", "aria-label": name }, cells), width, Math.ceil(values.length / across) * unit)];
+  return [caption(name), sized(name, width, Math.ceil(values.length / across) * unit, cells)];
 }
 
-export function draw(root, data, message, state, redraw) {
-  state.model ??= "additive";
-  state.length ??= 1;
-  state.nth ??= 0;
-  const width = Math.min(root.clientWidth, 700), sentences = data.lengths[state.length - 1], { either } = controlsOf(state, redraw);
+export const threeGenerations = figure(700, { model: "additive", length: 1, nth: 0 }, ({ data, message, state, redraw, width, facts, tell, named, either }) => {
+  const sentences = data.lengths[state.length - 1];
   const item = sentences[state.nth % sentences.length], { heads, vector, output: written } = item[state.model];
-  const facts = readout(message(`${state.model}.text`));
   const another = () => { state.nth += 1; redraw(); };
   function weights() {
     const source = gridOf(heads[clearest(heads)]), unit = Math.min(34, (width - 84) / source.columns);
-    const look = (row, column) => (facts.textContent =
-      message("weight", { token: written[row], source: item.source[column], value: percent(source.at(row, column)) }));
+    const look = (row, column) => tell("weight", { token: written[row], source: item.source[column], value: percent(source.at(row, column)) });
     return map(width, { name: message("weights"), source, unit: [unit, Math.max(14, Math.min(unit, 26))], color: shares(source), rows: written, columns: item.source, watch: { look } });
   }
   const look = (name, n) => ({ ...lineLook(n), "stroke-width": name === state.model ? 3 : 1.6, opacity: name === state.model ? 1 : 0.65 });
   const scored = message("scores", { n: data.n_scored });
-  root.append(
-    controls(either("model", message("model"), MODELS.map((name) => [name, message(name)]))),
+  tell(`${state.model}.text`);
+  return [
+    controls(either("model", message("model"), named(MODELS))),
     controls(el("span", {}, message("clauses")), either("length", message("clauses"), data.lengths.map((_, n) => [n + 1, String(n + 1)])),
       sentences.length > 1 && el("button", { type: "button", "data-keep": "nth", onclick: another }, message("next"))),
     translation(item, written, message),
@@ -55,5 +51,5 @@ export function draw(root, data, message, state, redraw) {
     namedChart({
       series: MODELS.map((name, n) => ({ name: message(name), look: look(name, n), points: data.scores[name].map((score, at) => [at, 100 * score]) })),
       width, high: 140, range: [0, 104], xNames: data.scores.vector.map((_, n) => String(n + 1)), xLabel: message("clauses"), name: scored, dots: true,
-    }));
-}
+    })];
+});

@@ -1,17 +1,50 @@
-"""Figures of chapter 3: the clock hands, the map and the waves, and the five schemes."""
+"""Figures of a model's inputs: from a text to scaled vectors, and positions as hands, map, waves and five schemes."""
 
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ...core import ALiBi, Learned, Relative, Rotary, Sinusoidal
+from ...core import ALiBi, Learned, Relative, Rotary, Sinusoidal, TokenEmbedding
+from ...data.tokenizer import Tokenizer
+from ...demo import Grammar
 from . import figure, rounded
 
+TEXTS = ["I am a student", "나는 학생입니다", "The students study", "I love deep learning", "나는 딥러닝을 사랑한다"]
+D_TEXT, DRAWN = 512, 64  # the width of the vectors of texts, and how many of their numbers are drawn
 D_MODEL, LENGTH = 128, 100  # of the map
 HANDS = (0, 4, 8, 12, 16, 20, 24, 32)  # the pairs of dimensions drawn as clocks
 MOST_POSITION, MOST_SHIFT = 40, 40
 N = 24  # tokens of the comparison of schemes
+
+
+def course_tokenizer() -> Tokenizer:
+    """Train the tokenizer of the chapter on sentences of the built-in corpus."""
+    pairs = Grammar("demo").sample(2000)
+    return Tokenizer.train((text for pair in pairs for text in (pair.korean, pair.english)), vocab_size=1500)
+
+
+@figure("text-to-vectors")
+def text_to_vectors(language: str) -> dict[str, Any]:
+    """Return pieces, ids and the first dimensions of the vectors of some texts, from a new embedding table."""
+    tokenizer = course_tokenizer()
+    embedding = TokenEmbedding(tokenizer.vocab_size, D_TEXT)
+    texts = []
+    for text in TEXTS:
+        ids = tokenizer.encode(text)
+        rows = embedding.weight.detach()[ids]
+        stages = {
+            "rows": rows,
+            "scaled": embedding.look_up(torch.tensor(ids)).detach(),
+            "positions": Sinusoidal(D_TEXT).table(len(ids)),
+        }
+        texts.append({
+            "text": text,
+            "pieces": [{"text": piece.text, "ids": ids[piece.start : piece.stop]} for piece in tokenizer.readable(ids)],
+            "stages": {name: rounded(stage[:, :DRAWN]) for name, stage in stages.items()},
+            "lengths": {name: round(stage.norm(dim=1).mean().item(), 1) for name, stage in stages.items()},
+        })  # fmt: skip
+    return {"texts": texts, "vocabulary": tokenizer.vocab_size, "d_model": D_TEXT}
 
 
 def shift_matrices(pairs: Tensor, most: int) -> Tensor:

@@ -1,30 +1,23 @@
 // The paper's figure 1, whole or one layer of each stack: a block tells its shapes and opens its chapter.
 import { el } from "../../lens/dom.js";
 import { drawStacks } from "../../lens/drawing/stacks.js";
-import { chapterLink, controls, controlsOf, readout } from "../controls.js";
+import { chapterLink, controls, figure, times, written } from "../controls.js";
 
 // From the foot: each block, its chapter, and how dark it is.
-const ENCODER = [
-  ["source_embedding", "02", 0.16], ["encoder_positions", "03", 0.05], ["encoder_self_attention", "04", 0.42],
-  ["encoder_self_attention_norm", "07", 0.05], ["encoder_feed_forward", "07", 0.28], ["encoder_feed_forward_norm", "07", 0.05],
-];
+const LAYER = [["self_attention", "04", 0.42], ["self_attention_norm", "07", 0.05], ["feed_forward", "07", 0.28], ["feed_forward_norm", "07", 0.05]];
+const within = (stack, blocks) => blocks.map(([id, ...more]) => [`${stack}_${id}`, ...more]);
+const ENCODER = [["source_embedding", "02", 0.16], ["encoder_positions", "03", 0.05], ...within("encoder", LAYER)];
 const DECODER = [
-  ["target_embedding", "02", 0.16], ["decoder_positions", "03", 0.05], ["decoder_self_attention", "08", 0.42],
-  ["decoder_self_attention_norm", "07", 0.05], ["decoder_cross_attention", "09", 0.42],
-  ["decoder_cross_attention_norm", "07", 0.05], ["decoder_feed_forward", "07", 0.28], ["decoder_feed_forward_norm", "07", 0.05],
+  ["target_embedding", "02", 0.16], ["decoder_positions", "03", 0.05], ["decoder_self_attention", "08", 0.42], ["decoder_self_attention_norm", "07", 0.05],
+  ["decoder_cross_attention", "09", 0.42], ["decoder_cross_attention_norm", "07", 0.05], ...within("decoder", LAYER.slice(2)),
 ];
 const OUTPUT = [["head", "09", 0.16], ["softmax", "09", 0.05]];
 const LAYERS = { encoder: "n_encoder_layers", decoder: "n_decoder_layers" };
-const written = (n) => n.toLocaleString("en-US");
-const times = (sizes) => sizes.map(written).join(" × ");
 const count = (n) => n < 1e5 ? written(n)
   : n.toLocaleString(document.documentElement.lang, { notation: "compact", maximumSignificantDigits: 3 });
 
-export function draw(root, data, message, state, redraw) {
-  state.view ??= "layer";
-  const width = Math.min(root.clientWidth, 760);
+export const mapOfTheModel = figure(760, { view: "layer" }, ({ root, data, message, state, redraw, width, facts, tell, named, either }) => {
   const shapes = { ...data.shapes, softmax: data.shapes.head };
-  const facts = readout();
 
   const block = (place) => ([id, chapter, dark]) => ({
     id, name: message(id), dark, place, shape: shapes[id], bypass: id.endsWith("_norm") && "post", reads: id === "decoder_cross_attention",
@@ -54,6 +47,6 @@ export function draw(root, data, message, state, redraw) {
     root.querySelector('[data-keep="layer"]').focus();
   }
   const drawing = drawStacks(message("name"), width, stacks, { readout: facts, memory: message("memory", { shape: times(shapes.encoder_feed_forward_norm) }) });
-  facts.append(message("hint", { n: count(data.total) }));
-  root.append(controls(controlsOf(state, redraw).either("view", message("zoom"), ["whole", "layer"].map((view) => [view, message(view)]))), drawing, facts);
-}
+  tell("hint", { n: count(data.total) });
+  return [controls(either("view", message("zoom"), named(["whole", "layer"]))), drawing, facts];
+});
