@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tokenizers import Regex, Tokenizer, pre_tokenizers
@@ -12,6 +13,7 @@ from transformers import PreTrainedTokenizerFast
 
 import published_folders as published
 from heedful.data.published_tokenizer import PublishedTokenizer, tokenizer_of
+from heedful.data.tokenizer import Tokenizer as SentenceTokenizer
 from heedful.errors import ConfigError, DataError
 from heedful.files import read_limited
 
@@ -160,6 +162,20 @@ def test_a_text_on_which_the_library_panics_is_refused() -> None:
         with pytest.raises(DataError, match="the tokenizer cannot process this text"):
             call("a" * 40)
     assert tokenizer.encode("The cat")
+
+
+def test_a_part_on_which_the_library_panics_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    readers: tuple[tuple[Any, str], ...] = (
+        (PublishedTokenizer, published.wordpiece().to_str()),
+        (SentenceTokenizer, SentenceTokenizer.train(["a b c"] * 9).to_json()),
+    )
+    for reader, text in readers:
+        path.write_text(text)
+        reader.load(path)
+        path.write_text(json.dumps(json.loads(text) | {"normalizer": {"type": "Precompiled"}}))
+        with pytest.raises(DataError, match=r"tokenizer\.json: not a tokenizer file.*: a part of it is not valid"):
+            reader.load(path)
 
 
 @pytest.mark.parametrize("part", ["normalizer", "decoder"])

@@ -394,6 +394,6 @@ TARGETS = [
     *map(published_target, ("gpt2", "bart", "bert")),
     *map(bundle_target, ("writer", "en-ko", "feelings", "pictures", "sales")),
     folder_target("checkpoint", checkpoint_files, load_checkpoint, 300, sums="step-00000003/manifest.json"),
-    Target("tokenizer", tokenizer_files, changed_tokenizer, reading("tokenizer.json", use_tokenizer), 0),
-    Target("own tokenizer", own_tokenizer_files, changed_tokenizer, reading("tokenizer.json", use_own_tokenizer), 0),
+    Target("tokenizer", tokenizer_files, changed_tokenizer, reading("tokenizer.json", use_tokenizer), 100),
+    Target("own tokenizer", own_tokenizer_files, changed_tokenizer, reading("tokenizer.json", use_own_tokenizer), 100),
 ]

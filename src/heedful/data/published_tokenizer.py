@@ -7,7 +7,6 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
@@ -18,7 +17,7 @@ from tokenizers import Tokenizer as FastTokenizer
 from ..config import read_mapping, write_mapping
 from ..errors import DataError
 from ..files import read_limited, write_text
-from .tokenizer import Piece, check_unicode
+from .tokenizer import Piece, check_unicode, contained_panics, read_fast
 
 NAME, ROLES = "tokenizer.json", "tokenizer_config.json"
 CODE = ("auto_map", "name_or_path")  # where others look for code to run, and where a file lay
@@ -49,7 +48,7 @@ class PublishedTokenizer:
     def __init__(self, text: str, roles: Mapping[str, Any] | None = None) -> None:
         self._text = text
         self.roles = dict(roles or {})
-        self._fast = FastTokenizer.from_str(text)
+        self._fast = read_fast(text)
         self._fast.no_padding()
         self._fast.no_truncation()
         self._special = {index for index, token in self._fast.get_added_tokens_decoder().items() if token.special}
@@ -173,7 +172,7 @@ class PublishedTokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of the ids, without special ids and without ids that have no token."""
-        with _contained_panics():
+        with contained_panics():
             if not self._falls_back:
                 return self._fast.decode([int(index) for index in ids], skip_special_tokens=True)
             tokens = (self._fast.id_to_token(int(index)) for index in ids if index not in self._special)
@@ -193,7 +192,7 @@ class PublishedTokenizer:
         return self._name(index) if self._is_silent(index) else self._piece(before, [index])
 
     def _encode(self, text: str, second: str | None) -> Any:
-        with _contained_panics():
+        with contained_panics():
             return self._fast.encode(text, second)
 
     def _readable(self, ids: Sequence[int]) -> Iterator[Piece]:
@@ -223,17 +222,6 @@ class PublishedTokenizer:
 
     def _name(self, index: int) -> str:
         return self._fast.id_to_token(index) or f"<{index}>"
-
-
-@contextmanager
-def _contained_panics() -> Iterator[None]:
-    """Raise DataError where the library panics, which no `except Exception` stops: for some regular expressions."""
-    try:
-        yield
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":
-            raise
-        raise DataError(f"the tokenizer cannot process this text: {error!s:.200}") from None
 
 
 def _check_growth(text: str) -> None:
