@@ -249,6 +249,7 @@ class TestFile:
             ('"byte_fallback": true', '"byte_fallback": false'),
             ('"type": "NFC"', '"type": "NFKC"'),
             ('"<s>": 1', '"<start>": 1'),
+            ('"<0xFF>": 258', '"<0xFF>": 2147483648'),  # the library would count that far
             ('"dropout": null', '"dropout": 0.1'),
             ('"added_tokens": []', '"added_tokens": [{"id": 1, "content": "<s>", "special": true}]'),
             ('"model"', '"modle"'),

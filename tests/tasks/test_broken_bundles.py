@@ -108,8 +108,9 @@ def test_an_output_with_nan_or_inf_is_an_error_in_the_terminal(tmp_path: Path) -
     assert "NaN or inf" in done.err
 
 
-def test_settings_that_do_not_fit_the_model_are_refused_and_the_folder_named(tmp_path: Path) -> None:
-    image_classifier().save(tmp_path)
+@pytest.mark.parametrize("name", ["pictures", "feelings", "entities"])
+def test_labels_that_do_not_fit_the_model_are_refused_and_the_folder_named(name: str, tmp_path: Path) -> None:
+    TINY[name]().save(tmp_path)
     change_config(tmp_path, lambda values: values["settings"].update(labels=["cat", "dog"]))
     with pytest.raises(BundleError, match=rf"^{tmp_path}: the model tells 3 classes apart, but has 2 labels"):
         heedful.load(tmp_path)

@@ -248,6 +248,8 @@ class Tokenizer:
         try:
             model = json.loads(text)["model"]
             pieces = sorted(model["vocab"], key=model["vocab"].__getitem__)
+            if sorted(model["vocab"].values()) != list(range(len(pieces))):  # the library counts to the largest id
+                raise ValueError("the ids of its pieces are not 0, 1, 2, …")
             merges = [(left, right) for left, right in model["merges"]]
             loaded = cls(pieces[FIRST_PIECE:], merges, whole_words=model["ignore_merges"])
             same = json.loads(FastTokenizer.from_str(text).to_str()) == json.loads(loaded._fast.to_str())

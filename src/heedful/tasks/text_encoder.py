@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from ..config import FamilyConfig
 from ..data.published_tokenizer import NAME, EncodedWindow, PublishedTokenizer
-from ..errors import DataError
+from ..errors import ConfigError, DataError
 from ..families import Imported
 from ..lens.tokens import token_text, tokens_of
 from ..lens.trace import trace
@@ -63,6 +63,9 @@ class TextEncoderPredictor(Predictor[Sequence[str], Output], Generic[Output]):
     def __init__(self, config: FamilyConfig, module: nn.Module, settings: Any, tokenizer: PublishedTokenizer) -> None:
         super().__init__(config, module, settings)
         self.tokenizer = tokenizer
+        labels, n_classes = getattr(settings, "labels", ()), getattr(config, "n_classes", None)
+        if labels and n_classes and len(labels) != n_classes:
+            raise ConfigError(f"the model tells {n_classes} classes apart, but has {len(labels)} labels")
 
     @property
     def limit(self) -> int | None:
