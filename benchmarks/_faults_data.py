@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import struct
 import zipfile
 import zlib
@@ -174,7 +175,7 @@ def _bomb(bench: Bench) -> Seen:
     for label in ("cat", "dog"):
         (bench.folder / "images" / label).mkdir(parents=True)
         for number in range(100):
-            image = png(8, 8, (b"\0" + bytes([number]) * 8) * 8)
+            image = png(8, 8, (b"\0" + bytes([number + 100 * (label == "dog")]) * 8) * 8)
             (bench.folder / "images" / label / f"{number}.png").write_bytes(image)
     (bench.folder / "images" / "cat" / "bomb.png").write_bytes(png(60_000, 60_000, bytes(1000)))
     return bench.refused(_images(bench, bench.folder / "images"), r"bomb\.png")
@@ -268,6 +269,7 @@ def _markup(bench: Bench) -> Seen:
     run = bench.folder / "run"
     card = (run / "README.md").read_text(encoding="utf-8")
     report = (run / "report.html").read_text(encoding="utf-8")
-    raw = [label for label in LABELS if label in card and label != "a|b"]
+    unescaped = re.sub(r"\\.", "", card)
+    raw = [label for label in LABELS if label in unescaped]
     raw += ["<script> in the report"] * ("<script>alert(1)" in report)
     return Seen(not raw, f"unescaped: {', '.join(raw) or 'nothing'}")

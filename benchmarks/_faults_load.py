@@ -13,7 +13,19 @@ from random import Random
 from typing import Any
 
 from _faults import Bench, Seen, fault
-from _faults_server import KEY, MAX_HEALTH_MS, Answer, ask, at_once, counted, percentile, served, statuses
+from _faults_server import (
+    KEY,
+    MAX_HEALTH_MS,
+    OTHER_ADDRESS,
+    OTHER_KEY,
+    Answer,
+    ask,
+    at_once,
+    counted,
+    percentile,
+    served,
+    statuses,
+)
 from _serving_load import CLOSED, OPEN, Load
 from _serving_load import Seen as Crowd
 from _serving_processes import Server, crowd, seen, under
@@ -131,6 +143,8 @@ def hostile() -> list[str]:
 def overloaded(bench: Bench, *, bodies: list[str] | None, key: str, keyed_server: bool) -> Seen:
     """Measure the capacity, then offer ten times as much while /health is asked.
 
+    Hostile bodies come from another address, and another key, than legal ones.
+
     Args:
         bench: Where the server runs.
         bodies: Hostile bodies that are sent beside legal ones; without them, all are legal.
@@ -142,7 +156,10 @@ def overloaded(bench: Bench, *, bodies: list[str] | None, key: str, keyed_server
         common: dict[str, Any] = {"port": server.port, "seconds": SECONDS}
         clients = Load(kind=CLOSED, bodies=legal(bench), clients=CLIENTS, key=mine, **common)
         capacity = good(under(clients, here))
-        flood = Load(kind=OPEN, bodies=bodies or legal(bench), rate=TIMES * capacity, key=key, **common)
+        address = OTHER_ADDRESS if bodies else "127.0.0.1"
+        flood = Load(
+            kind=OPEN, bodies=bodies or legal(bench), rate=TIMES * capacity, key=key, address=address, **common
+        )
         pulse = Load(kind=OPEN, bodies=[], rate=20, port=server.port, seconds=SECONDS)
         before = server.resident_mib
         with crowd(flood, here) as many, crowd(pulse, here) as one:
@@ -196,16 +213,16 @@ def _strangers(bench: Bench) -> Seen:
 @fault(
     GROUP,
     "overload-hostile",
-    "ten times the capacity in hostile bodies of 5 to 40 KB, no keys, beside 64 legal clients",
+    "ten times the capacity in hostile bodies of 5 to 40 KB, no keys, beside 64 legal clients of another address",
     EXPECTED,
 )
 def _hostile(bench: Bench) -> Seen:
     return overloaded(bench, bodies=hostile(), key="", keyed_server=False)
 
 
-@fault(GROUP, "overload-hostile-keyed", "the same hostile bodies with a key, beside 64 legal clients", EXPECTED)
+@fault(GROUP, "overload-hostile-keyed", "the same hostile bodies with another key, beside 64 legal clients", EXPECTED)
 def _hostile_keyed(bench: Bench) -> Seen:
-    return overloaded(bench, bodies=hostile(), key=KEY, keyed_server=True)
+    return overloaded(bench, bodies=hostile(), key=OTHER_KEY, keyed_server=True)
 
 
 @fault(

@@ -314,7 +314,7 @@ def _panic(bench: Bench) -> Seen:
 @fault(
     GROUP,
     "html-tags",
-    "16 translations of HTML of 20,000 characters, of tags within tags",
+    "48 translations of HTML of 20,000 characters, of tags within tags",
     "/health within 100 ms (99th percentile)",
 )
 def _html(bench: Bench) -> Seen:
@@ -323,9 +323,28 @@ def _html(bench: Bench) -> Seen:
     with served(bench, "translator") as server:
         ask(server, "/translate", {**body, "q": "ba"})
         with Pulse(server) as pulse:
-            answers = at_once([lambda: ask(server, "/translate", body)] * 16)
+            answers = at_once([lambda: ask(server, "/translate", body)] * 48)
     text = f"{statuses(answers)}; /health 99th percentile {pulse.p99:.0f} ms"
     return Seen(pulse.p99 < MAX_HEALTH_MS and all(answer.status in (200, 429, 503) for answer in answers), text)
+
+
+@fault(
+    GROUP,
+    "html-segments",
+    "8 requests of a megabyte of HTML with a paragraph for every two letters",
+    "400; no more memory than twice the bodies",
+)
+def _segments(bench: Bench) -> Seen:
+    body = {"q": ["<p>ba</p>" * 2_200] * 50, "source": "en", "target": "ko", "format": "html"}
+    with served(bench, "translator") as server:
+        ask(server, "/translate", {**body, "q": "ba"})
+        before = server.peak_mib
+        with Pulse(server) as pulse:
+            answers = at_once([lambda: ask(server, "/translate", body)] * 8)
+        peak = server.peak_mib
+    text = f"{statuses(answers)}; /health 99th percentile {pulse.p99:.0f} ms; {peak:,.0f} MiB, {before:,.0f} before"
+    passed = all(answer.status == 400 for answer in answers) and peak < 2 * (before + 8 * BODY_MIB)
+    return Seen(passed and pulse.p99 < MAX_HEALTH_MS, text)
 
 
 @fault(GROUP, "image-bomb-request", "a PNG of 1 KB that states 60,000 × 60,000 pixels, in base64", "400; little memory")

@@ -18,7 +18,8 @@ from typing import Any
 from _faults import Bench
 from _serving_processes import Server, serving
 
-KEY = "k" * 32
+KEY, OTHER_KEY = "k" * 32, "o" * 32
+OTHER_ADDRESS = "127.0.0.2"
 PULSE = 0.05  # seconds between two requests to /health
 PATIENCE = 60.0  # seconds
 MAX_HEALTH_MS = 100.0
@@ -52,7 +53,7 @@ def served(bench: Bench, *models: str | Path, keys: bool = False, options: Seque
     folders = [str(bench.sound / model if isinstance(model, str) else model) for model in models]
     more = [*options]
     if keys:
-        (bench.folder / "keys").write_text(f"{KEY}\n")
+        (bench.folder / "keys").write_text(f"{KEY}\n{OTHER_KEY}\n")
         more += ["--api-key-file", str(bench.folder / "keys")]
     command = ["-m", "heedful", "serve", *folders, "--port", "PORT", *more]
     with (bench.folder / "log").open("wb") as log, serving("heedful", command, 1, bench.cores, log.fileno()) as server:

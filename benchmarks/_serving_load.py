@@ -35,6 +35,7 @@ class Load:
     rate: float = 0.0
     path: str = "/translate"
     key: str = ""
+    address: str = "127.0.0.1"  # of the clients; all of 127.0.0.0/8 are this machine
 
 
 @dataclass
@@ -51,8 +52,8 @@ class Seen:
 class Connection:
     """One that is kept alive, and opened again where the server has closed it."""
 
-    def __init__(self, port: int) -> None:
-        self._port = port
+    def __init__(self, load: Load) -> None:
+        self._load = load
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self, request: bytes) -> tuple[int, Mapping[bytes, bytes]]:
@@ -60,7 +61,9 @@ class Connection:
         try:
             if self._streams is None or self._streams[0].at_eof():
                 self.close()
-                self._streams = await asyncio.open_connection("127.0.0.1", self._port)
+                self._streams = await asyncio.open_connection(
+                    "127.0.0.1", self._load.port, local_addr=(self._load.address, 0)
+                )
             reader, writer = self._streams
             writer.write(request)
             head = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")
@@ -107,7 +110,7 @@ class Crowd:
 
         async def client() -> None:
             nonlocal answered, counting, over, began
-            connection = Connection(self.load.port)
+            connection = Connection(self.load)
             first = True
             while not over:
                 await self._ask(connection, counts)
@@ -126,7 +129,7 @@ class Crowd:
 
         async def client() -> None:
             nonlocal left
-            connection = Connection(self.load.port)
+            connection = Connection(self.load)
             while left > 0:
                 left -= 1
                 await self._ask(connection)
@@ -139,7 +142,7 @@ class Crowd:
         loop, free, tasks = asyncio.get_running_loop(), list[Connection](), set[asyncio.Task[None]]()
 
         async def one() -> None:
-            connection = free.pop() if free else Connection(self.load.port)
+            connection = free.pop() if free else Connection(self.load)
             await self._ask(connection)
             free.append(connection)
 

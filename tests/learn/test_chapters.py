@@ -13,7 +13,7 @@ from typer.main import get_command
 from heedful.cli.app import app
 from heedful.lab import EXPERIMENTS
 from heedful.learn import exercises
-from heedful.learn.chapters import HERE, LANGUAGES, NUMBERS, Chapter, read_chapter
+from heedful.learn.chapters import HERE, LANGUAGES, NUMBERS, Block, Chapter, read_chapter
 from heedful.learn.execution import run_cells
 from heedful.learn.figures import figure_data, script_of
 from heedful.learn.rendering import HERE as PAGE
@@ -27,6 +27,12 @@ def test_every_cell_runs(path: Path) -> None:
     chapter = read_chapter(path)
     errors = [(cell.line, output.error) for cell, output in zip(chapter.all("cell"), run_cells(chapter), strict=True)]
     assert [error for error in errors if error[1]] == []
+
+
+def test_a_cell_shows_its_last_expression_alone() -> None:
+    code = ("first, _ = 1, 2", "print(first)", "first + 1")
+    outputs = run_cells(Chapter(Path("00-x.md"), "", (), (), tuple(Block("cell", text) for text in code)))
+    assert [output.text for output in outputs] == ["", "1", "2"]
 
 
 @chapter_of

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from heedful.learn.figures import figure_data
-from heedful.learn.figures.assembly import REAL, SOURCE_LENGTH, calls
+from heedful.learn.figures.models import REAL, SOURCE_LENGTH, calls
 
 
 def test_the_three_builds_agree_to_rounding() -> None:

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from heedful.learn.figures import figure_data
-from heedful.learn.figures.layers import N_TOKENS, OBJECTS, WIDTH, feed_forward_of, random_stack, small_writer
+from heedful.learn.figures.layers import N_TOKENS, WIDTH, WRITER, feed_forward_of, random_stack, small_writer
 
 
 @pytest.mark.parametrize("wiring", ["post", "pre"])
@@ -85,8 +85,8 @@ def test_some_neurons_read_like_a_rule(language: str) -> None:
     data = figure_data("neurons", language)
     rules = 0
     for wakes, writes in zip(data["wakes"], data["writes"], strict=True):
-        for verb, things in OBJECTS[language].items():
-            objects = set(things.split())
+        for verb, things in WRITER[language]["objects"].items():
+            objects = set(things)
             if language == "en":
                 rules += wakes[0][0] == verb and {word for word, _ in writes[:3]} <= objects
             else:

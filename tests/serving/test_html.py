@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from collections.abc import Callable
 from html.parser import HTMLParser
 
@@ -210,3 +211,14 @@ def test_plain_text_keeps_its_lines() -> None:
     document = plain("One.\r\n\n  two \n3\n")
     assert texts_of(document) == ["One.", "two"]
     assert assemble(document, ["A", "B <&>"]) == "A\r\n\n  B <&> \n3\n"
+
+
+def test_a_page_of_many_segments_takes_little_memory() -> None:
+    page = "<p>a</p>" * 20_000
+    tracemalloc.start()
+    try:
+        document = html(page)
+        assert tracemalloc.get_traced_memory()[0] < 100 * len(page)
+    finally:
+        tracemalloc.stop()
+    assert assemble(document, texts_of(document)) == page

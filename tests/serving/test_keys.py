@@ -10,8 +10,9 @@ from urllib.parse import urlencode
 import pytest
 from running import Lines, Running, start
 
-from heedful.serving import admission
-from heedful.serving.admission import KEY_IN_BODY, is_open
+from heedful.serving import keys
+from heedful.serving.admission import is_open
+from heedful.serving.keys import KEY_IN_BODY
 from heedful.serving.models import Models
 from heedful.serving.settings import Settings
 
@@ -100,7 +101,7 @@ def test_a_key_is_checked_before_the_body_is_read(path: str, headers: dict[str, 
 
 
 def test_a_body_without_a_key_is_not_parsed(locked: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "parsed_body", None)
+    monkeypatch.setattr(keys, "parsed_body", None)
     assert locked.ask("/translate", TRANSLATE).status == 403
 
 

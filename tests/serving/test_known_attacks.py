@@ -12,7 +12,7 @@ from running import Running, received
 
 from heedful import serving
 from heedful.serving import admission
-from heedful.serving.admission import Keys
+from heedful.serving.keys import Keys
 
 
 @pytest.mark.parametrize(

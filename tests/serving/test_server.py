@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from running import ENOUGH, Running, add_blocking_route, in_thread
 
 from heedful.errors import ConfigError
-from heedful.serving.server import ListenError, address, listen
+from heedful.serving.server import GC_SECONDS, GC_THRESHOLDS, ListenError, Server, address, listen
 from heedful.serving.settings import Settings
 
 Serving = Callable[..., Running]
@@ -92,3 +93,23 @@ def test_too_many_connections_are_told_so(serving: Serving) -> None:
 def test_invalid_limits_are_refused(limits: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         Settings(**limits)
+
+
+def test_all_garbage_is_collected_while_no_request_runs_or_once_in_a_while(
+    serving: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = serving("feelings")
+    server, collected, times = Server(running.app), list[float](), [0.0]
+    monkeypatch.setattr("heedful.serving.server.gc.collect", lambda: collected.append(times[-1]))
+    monkeypatch.setattr("heedful.serving.server.gc.get_count", lambda: (0, 0, 1))
+    monkeypatch.setattr("heedful.serving.server.time.monotonic", lambda: times[-1])
+    server._last_collection = times[-1]
+    asyncio.run(server.on_tick(1))
+    assert not collected  # another program's server has the usual garbage collection
+    monkeypatch.setattr("heedful.serving.server.gc.get_threshold", lambda: GC_THRESHOLDS)
+    asyncio.run(server.on_tick(1))
+    monkeypatch.setattr(running.state.metrics, "running", 1)
+    for now in (1.0, GC_SECONDS - 1, GC_SECONDS, GC_SECONDS + 1):
+        times.append(now)
+        asyncio.run(server.on_tick(1))
+    assert collected == [0.0, GC_SECONDS]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -145,3 +146,29 @@ def test_a_stored_beam_has_a_limit(changes: dict[str, Any], tmp_path: Path) -> N
     change_config(tmp_path, lambda values: values["settings"]["generation"].update(changes))
     with pytest.raises(HeedfulError, match="must be at most 1,000, not 10,000,000"):
         heedful.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
+@pytest.mark.parametrize("kind", ["device", "pipe"])
+def test_a_file_that_is_a_device_or_a_pipe_is_refused_at_once(name: str, kind: str, tmp_path: Path) -> None:
+    TINY["feelings"]().save(tmp_path)
+    path = tmp_path / name
+    path.unlink()
+    if kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        os.mkfifo(path)
+    with pytest.raises(HeedfulError, match=rf"{name}.*it is not a regular file"):
+        heedful.load(tmp_path)
+
+
+def test_a_text_on_which_a_tokenizer_panics_costs_no_other(tmp_path: Path) -> None:
+    TINY["feelings"]().save(tmp_path)
+    path = tmp_path / "tokenizer.json"
+    values = json.loads(path.read_text())
+    split = {"type": "Split", "pattern": {"Regex": "(a+)+b"}, "behavior": "Isolated", "invert": False}
+    path.write_text(json.dumps({**values, "pre_tokenizer": split}))
+    change_config(tmp_path, lambda config: config["sha256"].update({path.name: sha256_of(path)}))
+    answers = heedful.load(tmp_path).predict(["a" * 40, "The cat reads."], errors="return")
+    assert "the tokenizer cannot process this text" in str(answers[0])
+    assert isinstance(answers[1], dict)

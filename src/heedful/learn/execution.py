@@ -56,10 +56,10 @@ def _run(code: str, name: str, namespace: dict[str, Any]) -> CellOutput:
     try:
         tree = ast.parse(code, name)
         if tree.body and isinstance(last := tree.body[-1], ast.Expr):
-            tree.body[-1] = ast.copy_location(ast.Assign([ast.Name("_", ast.Store())], last.value), last)
+            tree.body[-1] = ast.copy_location(ast.Assign([ast.Name("__last__", ast.Store())], last.value), last)
         with redirect_stdout(printed):
             exec(compile(ast.fix_missing_locations(tree), name, "exec"), namespace)
-            if (value := namespace.pop("_", None)) is not None:
+            if (value := namespace.pop("__last__", None)) is not None:
                 print(repr(value))
     except Exception as raised:  # shown below the cell, so that the rest of the chapter can be read
         error = f"{type(raised).__name__}: {raised}"

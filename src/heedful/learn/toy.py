@@ -6,8 +6,10 @@ Shapes: B pairs, S source tokens, T target tokens, V vocabulary.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 
 import torch
+import yaml
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -16,18 +18,8 @@ from ..families import build
 from ..lab.models import Rate, seeded, shifted, train
 
 PADDING, START, END = 0, 1, 2
-SUBJECTS = {"I": "나", "you": "너", "we": "우리"}
-NOUNS = {"money": "돈", "music": "음악", "coffee": "커피", "movies": "영화", "deep learning": "딥러닝"}
-ENDING_IN_A_VOWEL = {"커피", "영화"}  # these take 를 and 가, the others 을 and 이
-# {o}: the noun as an object, {s}: as a subject, {n}: without a particle.
-PATTERNS = {"like": "{o} 좋아해", "love": "{o} 사랑해", "need": "{s} 필요해"}
-# What "I" is translated to: patterns, and how many translations of ten are of each.
-OF_I = {
-    "like": {"나 는 {o} 좋아해": 3, "나 는 {s} 좋아": 3, "저 는 {o} 좋아합니다": 4},
-    "love": {"{n} 사랑해": 4, "나 는 {o} 사랑해": 3, "저 는 {o} 사랑합니다": 3},
-    "need": {"나 는 {s} 필요해": 10},
-}
-HELD_OUT = ("I love deep learning", "you need coffee", "we like movies")  # no model is trained on these
+CORPORA = yaml.safe_load(Path(__file__).with_name("corpora.yaml").read_text(encoding="utf-8"))
+HELD_OUT = CORPORA["toy"]["held_out"]
 
 
 @dataclass(frozen=True)
@@ -45,9 +37,12 @@ def toy_pairs(*, held_out: bool = False) -> list[ToyPair]:
 
 
 def _pairs() -> Iterator[ToyPair]:
-    for (subject, korean), (thing, noun), verb in product(SUBJECTS.items(), NOUNS.items(), PATTERNS):
-        o, s = ("를", "가") if noun in ENDING_IN_A_VOWEL else ("을", "이")
-        patterns = OF_I[verb] if subject == "I" else {f"{korean} 는 {PATTERNS[verb]}": 10}
+    toy = CORPORA["toy"]
+    for (subject, korean), (thing, noun), verb in product(
+        toy["subjects"].items(), toy["nouns"].items(), toy["patterns"]
+    ):
+        o, s = ("를", "가") if noun in toy["ending_in_a_vowel"] else ("을", "이")
+        patterns = toy["of_i"][verb] if subject == "I" else {f"{korean} 는 {toy['patterns'][verb]}": 10}
         for pattern, count in patterns.items():
             target = pattern.format(o=f"{noun} {o}", s=f"{noun} {s}", n=noun)
             yield ToyPair(f"{subject} {verb} {thing}", target, count / 10)

@@ -8,7 +8,7 @@ Shapes, of the one row that ran: T tokens (Tq, Tk), D d_model, H heads, G key/va
 
 import copy
 import math
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -101,7 +101,10 @@ class Trace:
 
 def hookable_copy(module: M) -> M:
     """Copy the modules but share the weights, so that hooks do not affect other threads that use the model."""
-    return copy.deepcopy(module, {id(tensor): tensor for tensor in (*module.parameters(), *module.buffers())})
+    copies: dict[int, Any] = {id(tensor): tensor for tensor in (*module.parameters(), *module.buffers())}
+    values = (value for part in module.modules() for value in vars(part).values())
+    copies |= {id(value): OrderedDict() for value in values if type(value) is OrderedDict and not value}  # of no hooks
+    return copy.deepcopy(module, copies)
 
 
 @contextmanager

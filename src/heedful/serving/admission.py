@@ -2,31 +2,26 @@
 
 It is plain ASGI middleware, so that responses can stream and a disconnect is noticed.
 
-API keys are required on every route but a few that reveal nothing about requests. A key may be in
-`Authorization: Bearer …`, as OpenAI's clients send it, or be the `api_key` of the query or, in LibreTranslate's routes,
-of the body. It is checked before the body is read wherever that is possible. The middleware reads the whole body and
-passes it on, so routes need not know of keys.
+API keys are required on every route but a few that reveal nothing about requests. They are checked before the body is
+read wherever that is possible. The middleware reads the whole body and passes it on, so routes need not know of keys.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
-from hashlib import sha256
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from ipaddress import ip_address
 from socket import getaddrinfo
-from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .bodies import parsed_body
-from .errors import DONE, EVENTS, APIError, Busy, DeadlineExceeded, as_api_error, error_response, event
+from .errors import DONE, EVENTS, APIError, Busy, DeadlineExceeded, TooManyErrors, as_api_error, error_response, event
+from .keys import Keys
 from .request_log import peer_of
 from .settings import Settings
 from .state import CLIENT_CLOSED, ServerState
@@ -37,7 +32,7 @@ log = logging.getLogger("heedful.serving")
 # These need no model, so they need neither a key nor free capacity.
 OPEN = ("/", "/health", "/metrics", "/docs", "/openapi.json", "/languages", "/frontend/settings")
 OPEN_BELOW = "/page/"  # the files of the page at /
-KEY_IN_BODY = ("/translate", "/detect")  # where LibreTranslate's clients send it
+COUNTED = {400, 401, 403, 404, 405, 413, 415, 422}  # statuses of invalid requests, of which a client may have some
 STOPPING = "the server is stopping"
 MAX_UNAUTHENTICATED = 8  # bodies of the largest size, of requests whose key, if any, is in the body
 
@@ -60,6 +55,8 @@ class AdmissionMiddleware:
 
         async def track(message: Message) -> None:
             nonlocal started, ended
+            if message["type"] == "http.response.start" and message["status"] in COUNTED:
+                self._state.client_errors.add(client_of(scope, self._state.settings))
             started = started or Headers(raw=message["headers"]).get("content-type", "none")
             ended = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)
@@ -79,7 +76,7 @@ class AdmissionMiddleware:
             refusal = APIError(503, STOPPING, code="stopping")
         response = error_response(scope["path"], refusal)
         if not started:
-            return await response(scope, receive, send)
+            return await response(scope, receive, track)
         # Too late for an error response. A stream ends with an event; any other connection is closed by the server.
         log.warning(f"response aborted, request {name}: {refusal.message}")
         if started.startswith(EVENTS) and not ended:
@@ -94,10 +91,15 @@ class AdmissionMiddleware:
         self._check_capacity()  # before the body is read: refusing must be cheap
         client = self._keys.in_head(Request(scope)) if self._keys else peer_of(scope, self._state.settings)
         if client is not None:
+            scope["state"]["client"] = client
+        if self._state.is_flooded_by(client_of(scope, self._state.settings)):
+            raise TooManyErrors
+        if client is not None:
             async with self._bodies.read(scope, receive) as body:
                 return await self._run_route(scope, body, client, receive, send)
         async with self._unauthenticated.read(scope, receive) as body:
             client = await self._keys.in_body(Request(scope, replay(body, receive)), body)
+            scope["state"]["client"] = client
             with self._unauthenticated.moved(len(body), self._bodies):
                 return await self._run_route(scope, body, client, receive, send)
 
@@ -193,6 +195,12 @@ class Bodies:
             raise APIError(408, f"the request did not arrive within {seconds:g} seconds") from None
 
 
+def client_of(scope: Scope, settings: Settings) -> str:
+    """Return the client of a request: the hash of its key once that is known to be valid, or its address."""
+    client: str | None = scope["state"].get("client")
+    return peer_of(scope, settings) if client is None else client
+
+
 def host_names(settings: Settings) -> frozenset[str]:
     """Return the host names of a server that listens on the loopback address; none for any other or behind a proxy."""
     try:
@@ -221,61 +229,3 @@ def replay(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return receive_again
-
-
-class Keys:
-    """The hashes of the valid API keys; without keys everyone is admitted."""
-
-    def __init__(self, keys: Iterable[str]) -> None:
-        self._hashes = [_hash(key) for key in keys]
-
-    def __len__(self) -> int:
-        return len(self._hashes)
-
-    def in_head(self, request: Request) -> str | None:
-        """Return the hash of the valid key in the headers or the query; None if a key may be in the body.
-
-        Raises:
-            APIError: The key is wrong, or there is none and the body cannot have one either.
-        """
-        keys = [*_keys_in_head(request)]
-        valid = next(filter(self._is_valid, keys), None)
-        if valid is None and (keys or request.scope["path"] not in KEY_IN_BODY):
-            raise _invalid_key(request, wrong=bool(keys))
-        return None if valid is None else _hash(valid).hex()
-
-    async def in_body(self, request: Request, body: bytes) -> str:
-        """Return the hash of the valid key in a body, which is parsed only if it may contain one; raise APIError."""
-        fields: Any = None
-        if b"api_key" in body:
-            with suppress(APIError):  # a body that cannot be parsed has no key
-                fields = await parsed_body(request)
-        key = fields.get("api_key") if isinstance(fields, Mapping) else None
-        if not isinstance(key, str) or not self._is_valid(key):
-            raise _invalid_key(request, wrong=bool(key))
-        return _hash(key).hex()
-
-    def _is_valid(self, key: str) -> bool:
-        """Compare all hashes in constant time, so that the time reveals nothing about the keys."""
-        digest = _hash(key)
-        return sum(hmac.compare_digest(digest, valid) for valid in self._hashes) > 0
-
-
-def _keys_in_head(request: Request) -> Iterator[str]:
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
-        yield token.encode("latin-1").decode("utf-8", "replace").strip()  # headers are decoded as Latin-1
-    if key := request.query_params.get("api_key"):
-        yield key
-
-
-def _invalid_key(request: Request, *, wrong: bool) -> APIError:
-    """Return the error: with 401 under /v1/, as OpenAI has it, else with 403, as LibreTranslate has it."""
-    status, code = (401, "invalid_api_key") if request.scope["path"].startswith("/v1/") else (403, None)
-    where = ", or as api_key in the body" if request.scope["path"] in KEY_IN_BODY else ""
-    missing = f"this server needs an API key: as Authorization: Bearer KEY, or as api_key in the query{where}"
-    return APIError(status, "the API key is wrong" if wrong else missing, code=code)
-
-
-def _hash(key: str) -> bytes:
-    return sha256(key.encode("utf-8", "surrogatepass")).digest()

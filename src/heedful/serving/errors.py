@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from ..errors import HeedfulError, MissingDependencyError, NonFiniteOutputError
+from .client_errors import PENALTY
 
 TYPES = {401: "authentication_error", 403: "permission_error"}  # OpenAI's names
 RETRY_AFTER = 1.0  # seconds, where nothing better is known
@@ -45,6 +46,14 @@ class Overloaded(APIError):  # noqa: N818  (the client did nothing wrong)
 
     def __init__(self, retry_after: float = RETRY_AFTER) -> None:
         super().__init__(503, "the model is busy; try again soon", code="busy", retry_after=retry_after)
+
+
+class TooManyErrors(APIError):  # noqa: N818
+    """The client has sent too many invalid requests."""
+
+    def __init__(self) -> None:
+        reason = "too many of your requests are invalid; correct them, and try again in a few seconds"
+        super().__init__(429, reason, code="rate_limit_exceeded", retry_after=PENALTY)
 
 
 class DeadlineExceeded(APIError):  # noqa: N818  (the client did nothing wrong)
@@ -82,7 +91,7 @@ STATUSES = {
     408: "The request did not arrive in time.",
     413: "The request is too large.",
     415: "The route does not support this content type.",
-    429: "The client's running requests need too much work; retry after the seconds in Retry-After.",
+    429: "The client's running requests need too much work, or too many were invalid; see Retry-After.",
     421: "The request is for another host name.",
     500: "An internal error; the server's log has the details under the id in X-Request-ID.",
     501: "The server lacks a package that this needs.",

@@ -8,13 +8,14 @@ import sys
 import time
 from datetime import UTC, datetime
 from functools import cache
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .errors import Busy, error_response
+from .errors import Busy, TooManyErrors, error_response
 from .settings import Settings, is_network
 from .state import CLIENT_CLOSED, ServerState
 
@@ -86,22 +87,26 @@ class RequestLogMiddleware:
             _record(self._state, scope, status, time.perf_counter() - start)
 
 
-def busy_response(state: ServerState, scope: Scope) -> bytes:
-    """Record a request that is refused before it reaches the app; return the whole HTTP response."""
+def raw_refusal(state: ServerState, scope: Scope, status: int) -> bytes:
+    """Record a request that is refused before it reaches the app, as busy (503) or for earlier errors (429).
+
+    Returns:
+        The whole HTTP response.
+    """
     request_id = secrets.token_hex(8)
-    _record(state, {**scope, "state": {"request_id": request_id}}, 503, 0.0)
-    return _busy_response(scope["path"].startswith("/v1/")).replace(_PLACEHOLDER, request_id.encode())
+    _record(state, {**scope, "state": {"request_id": request_id}}, status, 0.0)
+    return _raw_refusal(status, scope["path"].startswith("/v1/")).replace(_PLACEHOLDER, request_id.encode())
 
 
 _PLACEHOLDER = b"0" * 16
 
 
 @cache
-def _busy_response(is_v1: bool) -> bytes:
-    response = error_response("/v1/" if is_v1 else "/", Busy())
+def _raw_refusal(status: int, is_v1: bool) -> bytes:
+    response = error_response("/v1/" if is_v1 else "/", Busy() if status == Busy().status else TooManyErrors())
     headers = [*response.raw_headers, *((name.encode(), value.encode()) for name, value in HEADERS.items())]
     lines = [b"%s: %s" % pair for pair in [*headers, (b"X-Request-ID", _PLACEHOLDER)]]
-    return b"\r\n".join([b"HTTP/1.1 503 Service Unavailable", *lines, b"", bytes(response.body)])
+    return b"\r\n".join([f"HTTP/1.1 {status} {HTTPStatus(status).phrase}".encode(), *lines, b"", bytes(response.body)])
 
 
 def _record(state: ServerState, scope: Scope, status: int, seconds: float) -> None:

@@ -21,11 +21,13 @@ from typing import Any, cast
 import h11
 import uvicorn
 from fastapi import FastAPI
+from starlette.datastructures import Headers
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..errors import HeedfulError
 from . import request_log
 from .admission import is_open
+from .keys import Keys
 from .request_head import MAX_HEAD, head_error, plain_request
 from .settings import Settings
 from .state import ServerState
@@ -36,13 +38,14 @@ GRACE = 2.0  # seconds that the middleware has to send an error before the conne
 class TimeoutProtocol(H11Protocol):
     """Closes connections whose request does not arrive in time, and refuses connections beyond the maximum.
 
-    While the server is at its capacity, plain requests are refused here: parsing each of them and running it through
-    the app would cost more time than is left for the requests that are being answered.
+    While the server is at its capacity, plain requests are refused here, and so are those of a client that has sent too
+    many invalid ones: parsing each of them and running it through the app would cost more time than is left for the
+    requests that are being answered.
     """
 
-    def __init__(self, *args: Any, server: ServerState, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, server: ServerState, keys: Keys, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._server, self._settings = server, server.settings
+        self._server, self._settings, self._keys = server, server.settings, keys
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
@@ -53,6 +56,7 @@ class TimeoutProtocol(H11Protocol):
         self._set_timer(self._settings.receive_seconds)
 
     def data_received(self, data: bytes) -> None:
+        self._server.metrics.n_open = len(self.tasks)
         if self._refuse(data):
             return
         if self._timer is None:  # the beginning of a request
@@ -94,17 +98,28 @@ class TimeoutProtocol(H11Protocol):
         self._set_timer(None)
 
     def _refuse(self, data: bytes) -> bool:
-        """Refuse a request for a model at once while the server is busy; return False if it was not refused."""
+        """Refuse a request for a model at once if the server is busy, or its client has sent too many invalid ones.
+
+        Returns:
+            False if it was not refused.
+        """
+        server, is_busy = self._server, self._server.is_busy
         idle = self.conn.our_state is self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
-        if not self._server.is_busy or not idle or self.flow.write_paused or self.transport.is_closing():
+        is_ready = idle and not self.flow.write_paused and not self.transport.is_closing()
+        if not is_ready or not (is_busy or server.client_errors):
             return False
         scope = plain_request(data)
         if scope is None or is_open(scope["path"]):
             return False
+        scope["client"] = self.client
+        if not is_busy:
+            client = self._keys.client(Headers(scope=scope)) or request_log.peer_of(scope, self._settings)
+            if not server.is_flooded_by(client):
+                return False
         self._set_timer(None)
         self._unset_keepalive_if_required()
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
-        self.transport.write(request_log.busy_response(self._server, {**scope, "client": self.client}))
+        self.transport.write(request_log.raw_refusal(self._server, scope, 503 if is_busy else 429))
         return True
 
     def _is_complete(self) -> bool:
@@ -156,6 +171,10 @@ REASONS = {
 SHUTDOWN_SECONDS = 2.0  # after the drain, until the process is ended
 POLL_SECONDS = 0.05  # between two looks at the requests that are still running
 OTHER_FILES = 256  # open files besides connections
+# Of automatic garbage collections: the oldest objects are left to `Server.on_tick`, since many requests that wait, of
+# long pages for example, have so many objects that a full collection would stop the server for 300 ms.
+GC_THRESHOLDS = (5_000, 5, 1_000_000)
+GC_SECONDS = 60.0  # until a full collection that does not wait for the server to be idle
 SWITCH_INTERVAL = 0.0005  # seconds of Python until a model's thread yields to the event loop's
 
 
@@ -189,11 +208,12 @@ class Server(uvicorn.Server):
 
     def __init__(self, app: FastAPI) -> None:
         self.state: ServerState = app.state.server
+        self._last_collection = time.monotonic()
         settings = self.state.settings
         super().__init__(
             uvicorn.Config(
                 app,
-                http=cast("Any", partial(TimeoutProtocol, server=self.state)),
+                http=cast("Any", partial(TimeoutProtocol, server=self.state, keys=Keys(settings.api_keys))),
                 ws="none",
                 loop="asyncio",
                 lifespan="off",
@@ -206,6 +226,16 @@ class Server(uvicorn.Server):
                 h11_max_incomplete_event_size=MAX_HEAD,
             )
         )
+
+    async def on_tick(self, counter: int) -> bool:
+        """Collect all garbage while no request runs, or once in a while; uvicorn calls this ten times a second."""
+        if gc.get_threshold() == GC_THRESHOLDS:  # set by `run`
+            now = time.monotonic()
+            is_due = not self.state.metrics.running and gc.get_count()[2] > 0
+            if is_due or now >= self._last_collection + GC_SECONDS:
+                gc.collect()
+                self._last_collection = now
+        return await super().on_tick(counter)
 
     def stop(self) -> None:
         """Refuse new requests, answer the running ones, and stop. Any thread may call it."""
@@ -236,6 +266,7 @@ def run(app: FastAPI, listener: socket.socket) -> None:
     # Existing objects stay alive. Without this, each full garbage collection would stop the server for 150 ms.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(SWITCH_INTERVAL)
     try:
         Server(app).run(sockets=[listener])

@@ -11,12 +11,14 @@ from fastapi import Request
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, ProcessCollector, generate_latest
 
 from ..errors import unknown
+from .client_errors import ClientErrors
 from .errors import APIError
 from .models import Models, Served
 from .settings import Settings
 
 T = TypeVar("T")
 
+FEW = 4  # open requests that leave time enough to check invalid ones
 CLIENT_CLOSED = 499  # status for the log only
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # seconds
@@ -37,6 +39,7 @@ class Metrics:
 
     def __init__(self, models: Models | None = None) -> None:
         self.running = 0  # requests being handled; used by the event loop only
+        self.n_open = 0  # these, and those that wait to be handled or are being checked; set by the connections
         self._registry = registry = _Registry(auto_describe=False)
         labels = ["route", "method", "status"]
         self._requests = Counter("heedful_requests", "Requests answered or refused.", labels, registry=registry)
@@ -77,11 +80,16 @@ class ServerState:
     settings: Settings
     metrics: Metrics
     draining: Event = field(default_factory=Event)
+    client_errors: ClientErrors = field(default_factory=ClientErrors)
 
     @property
     def is_busy(self) -> bool:
         """True while as many requests run as may run at the same time."""
         return self.metrics.running >= self.settings.max_concurrency
+
+    def is_flooded_by(self, client: str) -> bool:
+        """Return whether a client has sent too many invalid requests, and more than a few requests are open."""
+        return self.metrics.n_open > FEW and self.client_errors.has_exceeded(client)
 
 
 def server_state(request: Request) -> ServerState:

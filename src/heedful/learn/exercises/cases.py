@@ -17,7 +17,7 @@ from ... import core
 from ...families import build
 from ...generation import EncoderMemory, generate
 from ...lab.models import START, reversing_loss, symbols, teacher_forced_accuracy, transformer
-from ..figures.assembly import torch_transformer
+from ..figures.models import torch_transformer
 from ..figures.quiz import CLAIMS
 from .answers import AnswerError, Case, variant
 

@@ -20,22 +20,11 @@ from ...families import build
 from ...generation import generate
 from ...lab.models import fall, seeded, shifted, train
 from ...lens.recorder import record
-from ..toy import END, PADDING, START, WordVocabulary
+from ..toy import CORPORA, END, PADDING, START, WordVocabulary
 from . import figure, rounded
 
 WEIGHTS = Path(__file__).with_name("generations.safetensors")
-SUBJECTS = {"I": "나는", "you": "너는", "we": "우리는", "they": "그들은"}
-VERBS = {"love": "사랑", "like": "좋아", "study": "공부", "hate": "싫어", "understand": "이해", "explain": "설명"}
-OBJECTS = {
-    "deep learning": "딥러닝 을",
-    "the Transformer": "트랜스포머 를",
-    "attention": "어텐션 을",
-    "math": "수학 을",
-    "music": "음악 을",
-    "poetry": "시 를",
-    "machine translation": "기계 번역 을",
-    "the paper": "논문 을",
-}
+SUBJECTS, VERBS, OBJECTS = (CORPORA["generations"][name] for name in ("subjects", "verbs", "objects"))
 HELD_OUT = ("I", "love", "deep learning"), ("I", "study", "the Transformer")  # never in a training sentence
 MOST_CLAUSES = 4
 N_SCORED, N_SHOWN = 100, 3  # sentences of each length

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from ...lab.models import BareSublayer, Reader, encoder, fall, seeded, train
 from ...lens import ablate, record
 from ...lens.document import n_parameters
+from ..toy import CORPORA
 from . import figure, rounded
 
 STEPS, BATCH = 200, 16
@@ -76,15 +77,13 @@ def heads_at_work(language: str) -> dict[str, Any]:
     }
 
 
-ANIMALS = ["animal", "dog", "cat", "horse", "child", "woman", "driver", "bird"]
-PLACES = ["street", "road", "river", "bridge", "field", "lake", "path", "yard"]
-OF_ANIMALS = ["tired", "old", "scared", "hungry", "sick", "lazy"]
-OF_PLACES = ["wide", "long", "busy", "dark", "deep", "wet"]
-FORM = "the {} did not cross the {} because it was too {}"
+PRONOUNS = CORPORA["pronouns"]
+FORM: str = PRONOUNS["form"]
+ANIMALS, PLACES, OF_ANIMALS, OF_PLACES = (PRONOUNS[name] for name in ("animals", "places", "of_animals", "of_places"))
 VOCABULARY = sorted({*FORM.replace("{}", "").split(), *ANIMALS, *PLACES, *OF_ANIMALS, *OF_PLACES})
 SENTENCES = [
-    (FORM.format(animal, place, word).split(), animal if word in OF_ANIMALS else place)
-    for animal, place, word in product(ANIMALS, PLACES, OF_ANIMALS + OF_PLACES)
+    (FORM.format(animal, place, reason).split(), animal if reason in OF_ANIMALS else place)
+    for animal, place, reason in product(ANIMALS, PLACES, OF_ANIMALS + OF_PLACES)
 ]
 TRAINING = [(tokens, answer) for tokens, answer in SENTENCES if not {"animal", "street"} <= {*tokens}]
 IT = FORM.split().index("it")

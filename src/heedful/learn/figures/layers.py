@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from ...core import DecoderOnly, Encoder, FeedForward, LayerNorm, PostNorm, VocabularyHead
 from ...families.registry import build
 from ...lab.models import BareSublayer, encoder, fall, seeded, train
+from ..toy import CORPORA
 from . import figure, rounded
 
 DEPTHS = (6, 24, 48)
@@ -66,34 +67,17 @@ def through_the_layers(language: str) -> dict[str, Any]:
 
 
 N_NEURONS = 48
-OBJECTS = {  # what is done, and to which things; a line ends with a full stop
-    "en": {
-        "eats": "bread rice apples soup",
-        "drinks": "water milk tea juice",
-        "reads": "books letters poems news",
-        "plays": "chess football piano cards",
-        "wears": "hats shoes gloves rings",
-    },
-    "ko": {
-        "먹는다": "빵을 밥을 사과를 국을",
-        "마신다": "물을 우유를 차를 주스를",
-        "읽는다": "책을 편지를 시를 신문을",
-        "입는다": "옷을 코트를 치마를 셔츠를",
-        "탄다": "버스를 배를 말을 기차를",
-    },
-}
-SUBJECTS = {"en": ["Mina", "Tom", "Grandma", "Uncle"], "ko": ["민아가", "철수가", "할머니가", "삼촌이"]}
-TIMES = {"en": ["often", "never"], "ko": ["자주", "가끔"]}
+WRITER = CORPORA["writer"]
 
 
 def sentences_of(language: str) -> list[list[str]]:
     """Return all sentences of the small language, in its order of words."""
     return [
         [subject, time, *((verb, thing) if language == "en" else (thing, verb)), "."]
-        for verb, things in OBJECTS[language].items()
-        for thing in things.split()
-        for subject in SUBJECTS[language]
-        for time in TIMES[language]
+        for verb, things in WRITER[language]["objects"].items()
+        for thing in things
+        for subject in WRITER[language]["subjects"]
+        for time in WRITER[language]["times"]
     ]
 
 
@@ -138,7 +122,7 @@ def activations(model: DecoderOnly, ids: Tensor) -> Tensor:
 def neurons(language: str) -> dict[str, Any]:
     """Return activations for one sentence of each verb, and for each neuron what wakes it and what it writes."""
     model, vocabulary, ids = small_writer(language)
-    examples = torch.arange(0, len(ids), len(ids) // len(OBJECTS[language]))
+    examples = torch.arange(0, len(ids), len(ids) // len(WRITER[language]["objects"]))
     every = activations(model, ids[:, :-1])  # (sentences, T, F)
     rows = (every[ids[:, :-1] == word] for word in range(len(vocabulary)))
     by_word = torch.stack([row.sum(dim=0) / max(1, len(row)) for row in rows])  # (V, F)

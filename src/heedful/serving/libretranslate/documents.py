@@ -16,6 +16,7 @@ form is not used where it would now mean something else: a bare "<" before a let
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import unescape
 from html.entities import html5
 from itertools import pairwise
@@ -28,7 +29,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 Span = tuple[int, int]  # of characters: begin, end
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Segment:
     """A text to translate, without white space at its ends, and the tags around some of its words.
 
@@ -58,10 +59,14 @@ def plain(text: str) -> Document:
     parts: list[str | Segment] = []
     for before, line, after in text_lines(text):
         if has_letters(line):
-            parts += [before, Segment(line, (), lambda text, _: text), after]
+            parts += [before, Segment(line, (), _unchanged), after]
         else:
             parts.append(before + line + after)
     return tuple(parts)
+
+
+def _unchanged(text: str, _: Sequence[Span]) -> str:
+    return text
 
 
 def texts_of(document: Iterable[str | Segment]) -> list[str]:
@@ -84,7 +89,7 @@ _SENTENCE_ENDS = set(".!?…。！？")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])\s*")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class HtmlToken:
     """A part of an HTML text: text, an inline tag with its name, or anything else."""
 
@@ -95,7 +100,7 @@ class HtmlToken:
     is_text: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Element:
     """A text and the tags around it; no tags if it belongs to the sentence itself."""
 
@@ -167,34 +172,38 @@ def _elements(group: Sequence[HtmlToken], page: str) -> list[_Element] | None:
 
 def _segment(elements: Sequence[_Element], page: str, pieces: Document = ()) -> Segment | None:
     """Join texts and their tags; None if a tag cuts a word, or if there are no letters outside the tags."""
-    characters: list[Character] = []
     spans: list[Span] = []
     whole = outside = ""
     for element in elements:
-        read_in = read(page[element.begin : element.end])
-        text = "".join(item.text for item in read_in)
+        text = "".join(item.text for item in read(page[element.begin : element.end]))
         if element.opening:
             spans.append((len(whole), len(whole) + len(text)))
         else:
             outside += text
         whole += text
-        characters += read_in
     inner = whole.strip()
     begin = whole.index(inner)
     spans = [(first - begin, last - begin) for first, last in spans]
     if not has_letters(outside) or not all(_has_whole_words(inner, span) for span in spans):
         return None
+    return Segment(inner, tuple(spans), partial(_render, elements, page, whole), pieces)
+
+
+def _render(elements: Sequence[_Element], page: str, whole: str, translation: str, spans: Sequence[Span]) -> str:
+    """Write a translation as the page does: with its character references, and its tags at these spans.
+
+    What this needs of the page is read again: a page may have many thousands of segments.
+    """
+    inner = whole.strip()
+    begin = whole.index(inner)
+    characters = [item for element in elements for item in read(page[element.begin : element.end])]
     end = elements[-1].end + len(elements[-1].closing)
-    writer = EntityWriter(characters, page[end : end + CONTEXT])
     tags = [(element.opening, element.closing) for element in elements if element.opening]
-
-    def render(translation: str, spans: Sequence[Span]) -> str:
-        markup: list[tuple[int, str]] = []
-        for (opening, closing), (first, last) in sorted(zip(tags, spans, strict=True), key=lambda item: item[1]):
-            markup += [(begin + first, opening), (begin + last, closing)]
-        return writer.write(whole[:begin] + translation + whole[begin + len(inner) :], markup)
-
-    return Segment(inner, tuple(spans), render, pieces)
+    markup: list[tuple[int, str]] = []
+    for (opening, closing), (first, last) in sorted(zip(tags, spans, strict=True), key=lambda item: item[1]):
+        markup += [(begin + first, opening), (begin + last, closing)]
+    text = whole[:begin] + translation + whole[begin + len(inner) :]
+    return EntityWriter(characters, page[end : end + CONTEXT]).write(text, markup)
 
 
 def _has_whole_words(text: str, span: Span) -> bool:

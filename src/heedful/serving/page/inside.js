@@ -22,10 +22,12 @@ export function inside(context, id) {
   const { api, served, speech, state } = context;
   let offered = [], current = null, page = "", frame = null, timer = 0;
   let addresses = []; // of the pages in the frame and behind the links
+  let unlinked = null; // the document in the frame, if the links have an older one
   const which = el("select", { "data-say-aria-label": "whichSentence" });
   const output = el("div", { class: "shown" });
   const field = el("textarea", { id, rows: 2, dir: "auto", spellcheck: "false" });
-  const [openTab, saveFile] = [["openTab", { target: "_blank", rel: "noopener" }], ["saveFile", {}]].map(([word, attributes]) => speech.say("a", word, {}, attributes));
+  const [openTab, saveFile] = [["openTab", { target: "_blank", rel: "noopener" }], ["saveFile", {}]]
+    .map(([word, attributes]) => speech.say("a", word, {}, { ...attributes, onclick: relink, onauxclick: relink, oncontextmenu: relink }));
   const form = asking(context, "look", open), live = asking(context, "look", follow);
   const liveField = el("div", { class: "text live" }, speech.say("label", "liveLabel", {}, { for: id }), field);
   const root = form.listen(el("form", { class: "inside", hidden: true },
@@ -38,7 +40,13 @@ export function inside(context, id) {
     clearTimeout(timer);
     clear(output);
     addresses.forEach((address) => URL.revokeObjectURL(address));
-    [addresses, frame] = [[], null];
+    [addresses, frame, unlinked] = [[], null, null];
+  }
+
+  // Only when they are used: putting a page together would delay the drawing in the frame.
+  function relink() {
+    if (unlinked) link(replaced(page, unlinked));
+    unlinked = null;
   }
 
   // Behind the links stands this page; gives its address.
@@ -69,7 +77,7 @@ export function inside(context, id) {
     try {
       const doc = await api.document(current.name, { ...current.body, language: speech.language() }, signal);
       send({ document: doc });
-      link(replaced(page, doc));
+      unlinked = doc;
     } catch (error) {
       if (error instanceof Refused && current.body.patch) send({ refused: error.message }); // beside what asked for it
       throw error;

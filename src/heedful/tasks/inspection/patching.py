@@ -127,7 +127,7 @@ def _inputs(predictor: Any, document: Mapping[str, Any], text: str) -> tuple[lis
         )
         raise DataError(
             f"patching needs two texts with the same number of tokens, but the first has {first}, the second {second}; "
-            "exchange words of the same length"
+            "use words with as many tokens"
         )
     if n_prompt:
         return [torch.tensor([ids["target"], [*corrupted, *ids["target"][n_prompt:]]], device=device)], n_prompt - 1

@@ -147,9 +147,10 @@ def model_card(task: AnyTask, predictor: Any, metrics: Mapping[str, Any], out: P
     for score in validation["scores"].values():
         interval = "" if score["interval"] is None else f" ± {score['interval']:.1f}"
         signature = score["signature"].replace("|", "\\|")  # a bar would end the cell, even inside a code span
-        rows.append(f"| {score['metric']} | {score['value']:.4g}{interval} | {f'`{signature}`' if signature else ''} |")
+        metric = escaped_markdown(score["metric"])
+        rows.append(f"| {metric} | {score['value']:.4g}{interval} | {f'`{signature}`' if signature else ''} |")
     scores = "\n".join(rows)
-    notes = "\n".join([*task.verdicts(metrics), *task.card_notes(predictor, metrics)])
+    notes = "\n".join([*map(escaped_markdown, task.verdicts(metrics)), *task.card_notes(predictor, metrics)])
     return f"""# {escaped_markdown(task.title(predictor))}
 
 A model of the family `{predictor.config.family}` with {metrics["parameters"]:,} parameters, trained with Heedful.
