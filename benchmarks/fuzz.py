@@ -106,6 +106,8 @@ def fuzz(names: list[str], arguments: argparse.Namespace) -> int:
     begin, n_cases = time.monotonic(), 0
     first = FIRST_OF_TESTS + int(time.time()) * 1000 if arguments.start is None else arguments.start
     following, tried = dict.fromkeys(names, first), set()
+    offset = first // 1000 % len(names)  # so that a short run does not always leave out the same targets
+    names = names[offset:] + names[:offset]
     findings: dict[str, int] = {}
     arguments.out.mkdir(parents=True, exist_ok=True)
     turn = min(TURN, max(1.0, arguments.minutes * 60 / len(names) - STARTING))

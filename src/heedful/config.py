@@ -255,7 +255,5 @@ _StrictLoader.add_implicit_resolver(
 def _read_yaml(text: str) -> Any:
     try:
         return yaml.load(text, Loader=_StrictLoader)  # a SafeLoader, which creates plain values only
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
     except (KeyError, AttributeError):  # so the library reports some values with a tag, such as !!bool 7
         raise ValueError("a value is not what its tag says") from None
