@@ -178,7 +178,8 @@ def _bomb(bench: Bench) -> Seen:
             image = png(8, 8, (b"\0" + bytes([number + 100 * (label == "dog")]) * 8) * 8)
             (bench.folder / "images" / label / f"{number}.png").write_bytes(image)
     (bench.folder / "images" / "cat" / "bomb.png").write_bytes(png(60_000, 60_000, bytes(1000)))
-    return bench.refused(_images(bench, bench.folder / "images"), r"bomb\.png")
+    ended = _images(bench, bench.folder / "images")
+    return bench.refused(ended, r"bomb\.png") if ended.code else bench.answered(ended, r"bomb\.png")
 
 
 @fault(GROUP, "npz-bomb", "images.npz of 1 MB whose array expands to 1 GB", NO_MEMORY)

@@ -229,7 +229,7 @@ def _state(change: Callable[[dict[str, Any]], object]) -> Callable[[Bench], Seen
 STATES: dict[str, Callable[[dict[str, Any]], object]] = {
     "without progress": lambda values: values.pop("progress", None),
     "with a list as progress": lambda values: values.update(progress=[]),
-    "without random state": lambda values: values.pop("random", None),
+    "with a text as its step": lambda values: values["progress"].update(step="many"),
 }
 for name, change in STATES.items():
     fault(

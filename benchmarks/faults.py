@@ -1,6 +1,6 @@
 """Every fault that users and strangers may cause, run end to end: what was done, what should happen, what did.
 
-    python benchmarks/faults.py                       all of them; about half an hour
+    python benchmarks/faults.py                       all of them; about a quarter of an hour
     python benchmarks/faults.py --only weights load   those whose names begin so
     python benchmarks/faults.py --list                their names
     python benchmarks/faults.py --docs                rewrites docs/faults.md from a whole run

@@ -1,5 +1,6 @@
 """The parameters of a LibreTranslate request, sent as JSON, as a form, or in the query."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -14,6 +15,8 @@ from ..settings import Settings
 JSON = "application/json"
 FORMATS = ("text", "html")
 T = TypeVar("T")
+
+_SURROGATE = re.compile("[\ud800-\udfff]")  # half of a pair; texts may have a million characters
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ def _required(name: str, value: T) -> T:
 def _string(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise APIError(400, f"Invalid request: {name} must be a string, not {_kind(value)}")
-    if any("\ud800" <= character <= "\udfff" for character in value):
+    if _SURROGATE.search(value):
         raise APIError(400, f"Invalid request: {name} contains a lone surrogate, which is not a character")
     return value
 
