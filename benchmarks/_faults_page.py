@@ -9,8 +9,8 @@ from _faults import FAULTS
 
 PAGE = """# Faults
 
-What happens when files are damaged, disks are full, processes are killed, and strangers send what they like. Each row
-was committed end to end by one command:
+What happens when files are damaged, disks are full, processes are killed, and strangers send what they like. Each fault
+was produced end to end by one command:
 
 ```sh
 python benchmarks/faults.py                       # all {total}
