@@ -11,7 +11,7 @@ import pytest
 from running import Running, received
 
 from heedful import serving
-from heedful.serving import admission
+from heedful.serving import keys as key_module
 from heedful.serving.keys import Keys
 
 
@@ -50,7 +50,7 @@ def test_every_key_is_compared_whole_whatever_is_given(monkeypatch: pytest.Monke
         compared.append((len(one), len(other)))
         return hmac.compare_digest(one, other)
 
-    monkeypatch.setattr(admission, "hmac", type("", (), {"compare_digest": staticmethod(compare)}))
+    monkeypatch.setattr(key_module, "hmac", type("", (), {"compare_digest": staticmethod(compare)}))
     for key, valid in (("first", True), ("third", True), ("firsx", False), ("", False), ("x" * 10_000, False)):
         compared.clear()
         assert keys._is_valid(key) is valid
