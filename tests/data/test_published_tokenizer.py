@@ -164,6 +164,14 @@ def test_a_text_on_which_the_library_panics_is_refused() -> None:
     assert tokenizer.encode("The cat")
 
 
+def test_a_word_without_a_token_is_refused_where_none_stands_for_unknown_ones() -> None:
+    values = json.loads(published.wordpiece().to_str())
+    del values["model"]["vocab"][values["model"]["unk_token"]]
+    tokenizer = PublishedTokenizer(json.dumps(values))
+    with pytest.raises(DataError, match=r"the tokenizer cannot encode this text: .*\[UNK\]"):
+        tokenizer.encode("쥐")
+
+
 def test_a_part_on_which_the_library_panics_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     readers: tuple[tuple[Any, str], ...] = (

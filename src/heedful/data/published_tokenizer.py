@@ -17,7 +17,7 @@ from tokenizers import Tokenizer as FastTokenizer
 from ..config import read_mapping, write_mapping
 from ..errors import DataError
 from ..files import read_limited, write_text
-from .tokenizer import Piece, check_unicode, contained_panics, read_fast
+from .tokenizer import Piece, TokenizerError, check_unicode, contained_panics, read_fast
 
 NAME, ROLES = "tokenizer.json", "tokenizer_config.json"
 CODE = ("auto_map", "name_or_path")  # where others look for code to run, and where a file lay
@@ -192,8 +192,13 @@ class PublishedTokenizer:
         return self._name(index) if self._is_silent(index) else self._piece(before, [index])
 
     def _encode(self, text: str, second: str | None) -> Any:
-        with contained_panics():
-            return self._fast.encode(text, second)
+        try:
+            with contained_panics():
+                return self._fast.encode(text, second)
+        except Exception as error:
+            if type(error) is not Exception:  # the library raises it plain, as for a word without a token
+                raise
+            raise TokenizerError(f"the tokenizer cannot encode this text: {error}") from None
 
     def _readable(self, ids: Sequence[int]) -> Iterator[Piece]:
         stop = 0

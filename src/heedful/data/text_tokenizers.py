@@ -21,7 +21,7 @@ from tokenizers import Tokenizer as FastTokenizer
 from ..errors import DataError
 from .corpus import Passage
 from .published_tokenizer import PublishedTokenizer
-from .tokenizer import END, PAD, START, PiecesConfig, Tokenizer, nfc
+from .tokenizer import END, PAD, START, PiecesConfig, Tokenizer, TokenizerError, nfc
 
 PAD_NAME, START_NAME, END_NAME, MASK_NAME, UNKNOWN_NAME = "<pad>", "<s>", "</s>", "<mask>", "<unk>"
 ROLES = {"pad_token": PAD_NAME, "cls_token": START_NAME, "sep_token": END_NAME, "mask_token": MASK_NAME}
@@ -111,11 +111,11 @@ def encode(tokenizer: PublishedTokenizer, text: str) -> list[int]:
     """Return the ids of a text; a character without a token is an error."""
     try:
         return tokenizer.encode(text)
-    except DataError:
-        raise
-    except Exception as error:  # the library's own, plain
+    except TokenizerError:
         strange = [character for character in nfc(text) if tokenizer.id_of(character) is None]
-        raise DataError(unseen(strange[0]) if strange else f"the tokenizer cannot read the text: {error}") from None
+        if not strange:
+            raise
+        raise DataError(unseen(strange[0])) from None
 
 
 def unseen(character: str) -> str:

@@ -275,6 +275,10 @@ class Tokenizer:
             yield Piece(text, start, stop)
 
 
+class TokenizerError(DataError):
+    """A text has a character or a word for which the tokenizer has no token."""
+
+
 @contextmanager
 def contained_panics(what: str = "the tokenizer cannot process this text") -> Iterator[None]:
     """Raise DataError where the library panics, which no `except Exception` stops: for some regular expressions."""
