@@ -85,7 +85,8 @@ class Task(ABC, Generic[C, D, B]):
         bound = copy(self)
         bound.config, bound.data = config, data
         if module is None:
-            check_memory(bound.model_config())
+            if config.training.parallel == "replicate":  # shards may be on many machines
+                check_memory(bound.model_config())
             module = bound.build()
         bound.module = module
         bound.setup()
