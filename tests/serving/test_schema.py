@@ -44,8 +44,10 @@ def operations(server: Running) -> list[Any]:
 def test_whatever_is_asked_the_answer_is_one_that_the_schema_knows(operations: list[Any]) -> None:
     answered: defaultdict[str, set[int]] = defaultdict(set)
 
-    def ask(case: Case[Any], name: str | None) -> None:
+    def ask(case: Case[Any], name: str | None, is_minimal: bool) -> None:
         aim(case, name)
+        if is_minimal and case.path == "/look/{model}" and isinstance(case.body, dict) and "input" in case.body:
+            case.body = {"input": case.body["input"]}  # options that are made up hardly ever fit a model and a text
         answer = case.call_and_validate(checks=CHECKS)
         assert "Traceback" not in answer.text
         answered[case.operation.label].add(answer.status_code)
@@ -54,7 +56,9 @@ def test_whatever_is_asked_the_answer_is_one_that_the_schema_knows(operations: l
         forbids = operation.body or operation.query  # a name in a path may be any
         for mode in GenerationMode if forbids else [GenerationMode.POSITIVE]:
             section = operation.as_strategy(generation_mode=mode)
-            slowly_and_always_the_same(given(case=section, name=st.sampled_from([None, *TINY]))(ask))()
+            slowly_and_always_the_same(
+                given(case=section, name=st.sampled_from([None, *TINY]), is_minimal=st.booleans())(ask)
+            )()
 
     successful = {operation.label for operation in operations if "200" in operation.responses.status_codes}
     assert successful == {label for label, statuses in answered.items() if 200 in statuses}
