@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from heedful.config import read_mapping
+from heedful.families import config_of
 from heedful.tasks.scoring import rouge_share
 from heedful.tasks.seq2seq import FEWEST_DRAFTS, VALIDATION_TEXTS, draft_count
 from heedful.tasks.text_to_text.data import TextToTextConfig
@@ -64,6 +65,20 @@ def test_a_tiny_model_that_was_not_chosen_has_rotary_positions() -> None:
     for n, model in ((MUCH, {}), (LITTLE, "tiny"), (LITTLE, {"preset": "tiny"}), (LITTLE, {"positions": "sinusoidal"})):
         assert adapted(n, model=model).model.positions == "sinusoidal"  # type: ignore[attr-defined]
     assert adapted(LITTLE, model="bart-tiny").model.family == "bart"
+
+
+def test_few_passes_over_the_data_need_no_dropout() -> None:
+    def dropout(n: int, **values: Any) -> float:
+        return adapted(n, **values).model.dropout  # type: ignore[attr-defined]
+
+    on_cpu = {"max_minutes": 1.0, "device": "cpu"}
+    assert dropout(LITTLE) == dropout(MUCH) == config_of("tiny").dropout > 0  # type: ignore[attr-defined]
+    assert dropout(10 * MUCH) == 0, "10,000 steps of 4096 tokens are half a pass over 100 million"
+    assert dropout(LITTLE, training={"steps": 100}) == 0
+    assert dropout(30 * LITTLE, training=on_cpu) == 0
+    assert dropout(LITTLE, training=on_cpu) > 0
+    for model in ("tiny", {"preset": "tiny"}, {"dropout": 0.1}):
+        assert dropout(LITTLE, training={"steps": 100}, model=model) == 0.1
 
 
 def test_what_is_given_is_kept_and_the_rest_fits_it() -> None:

@@ -21,6 +21,7 @@ from ..data.pairs import Pair
 from ..data.report import DataReport, PairReport
 from ..lens.report import ScoredSample
 from ..training.loss import Loss, loss_of
+from ..training.parallel.process_group import torch_device
 from .run import Files, RunConfig, Task, TrainingData
 from .run.data import Split, split_examples
 
@@ -41,6 +42,8 @@ STEPS = (3000, 10_000)  # minimum and maximum
 VALIDATIONS, PATIENCE = 20, 6
 LEARNING = {"optimizer": "muon", "schedule": "cosine", "warmup_steps": 100}  # for pre-norm models
 RATE_TIMES_WIDTH = 0.384  # learning rate × d_model of a pre-norm model
+FEW_PASSES = 3  # over the data, with fewer of which a model cannot learn it by heart and needs no dropout
+CPU_TOKENS = 10_000  # a second, at most, that a tiny model learns from on a CPU
 DRAFTED_TOKENS = 20_000  # in the references of the drafts at a validation
 FEWEST_DRAFTS = 50
 
@@ -76,24 +79,31 @@ class Seq2SeqTask(Task[C, D, Batch], Generic[C, D]):
     def defaults(self, config: C, data: D) -> Mapping[str, Mapping[str, Any]]:
         """Return defaults for this amount of data: a tiny model and small batches for little, and early stopping.
 
-        A run from a base keeps the fine-tuning defaults. Rotary positions are for a model whose preset was not set
-        explicitly. Optimizer, learning rate, schedule and warm-up are tuned together: they apply only to pre-norm
-        models, and only if none of the four was set explicitly.
+        A run from a base keeps the fine-tuning defaults. A model whose preset was not set explicitly has rotary
+        positions, and no dropout where the steps or the minutes allow few passes over the data. Optimizer, learning
+        rate, schedule and warm-up are tuned together: they apply only to pre-norm models, and only if none of the four
+        was set explicitly.
         """
         if getattr(config, "base", None) is not None:
             return {}
         n_tokens = int(data.train.lengths.max(axis=1).sum()) + len(data.train)
         fewest, few, many = BATCH_TOKENS
         is_small = n_tokens < SMALL_DATA
-        model = {"preset": "tiny" if is_small else "small"}
+        model: dict[str, Any] = {"preset": "tiny" if is_small else "small"}
         chosen = (config.explicit or {}).get("model", {})
-        if is_small and isinstance(chosen, Mapping) and chosen.keys().isdisjoint(("preset", "family")):
+        is_free = isinstance(chosen, Mapping) and chosen.keys().isdisjoint(("preset", "family"))
+        if is_small and is_free:
             model["positions"] = "rotary"
         training: dict[str, Any] = {"batch_tokens": min(max(n_tokens // BATCHES, fewest), few) if is_small else many}
         training["steps"] = min(max(EPOCHS * n_tokens // training["batch_tokens"], STEPS[0]), STEPS[1])
         adapted = config.adapted({"model": model, "training": training})
         settings, size = adapted.training, adapted.model
         steps = settings.total_steps(lambda _: n_tokens // settings.batch_tokens + 1)  # limits may be explicit
+        learned: float = steps * settings.batch_tokens * settings.gradient_accumulation_steps
+        if settings.max_minutes and torch_device(settings.device).type == "cpu":
+            learned = min(learned, CPU_TOKENS * 60 * settings.max_minutes)
+        if is_free and not settings.r_drop and learned < FEW_PASSES * n_tokens:
+            model["dropout"] = 0.0
         training["validate_every"] = max(1, steps // VALIDATIONS)
         training["patience"] = PATIENCE if settings.validate_every else 0
         learning = {"learning_rate": RATE_TIMES_WIDTH / getattr(size, "d_model", 128), **LEARNING}
