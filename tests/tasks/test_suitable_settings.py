@@ -77,6 +77,7 @@ def test_few_passes_over_the_data_need_no_dropout() -> None:
     assert dropout(LITTLE, training={"steps": 100}) == 0
     assert dropout(30 * LITTLE, training=on_cpu) == 0
     assert dropout(LITTLE, training=on_cpu) > 0
+    assert dropout(LITTLE, training={"steps": 100, "r_drop": 1.0}) > 0, "R-Drop compares two drops"
     for model in ("tiny", {"preset": "tiny"}, {"dropout": 0.1}):
         assert dropout(LITTLE, training={"steps": 100}, model=model) == 0.1
 

@@ -103,9 +103,7 @@ def small_writer(language: str) -> tuple[DecoderOnly, list[str], Tensor]:
 
 def feed_forward_of(model: DecoderOnly) -> FeedForward:
     """Return the feed-forward network of a small writer's only layer."""
-    network = model.decoder.layers[0].feed_forward.sublayer  # type: ignore[union-attr]
-    assert isinstance(network, FeedForward)
-    return network
+    return next(part for part in model.modules() if isinstance(part, FeedForward))
 
 
 @torch.no_grad()
